@@ -44,13 +44,29 @@ target() {
 }
 
 download() {
+    # what is asked for over TLS comes over TLS: a redirect could change archive and checksums alike
+    case "$1" in
+        [Hh][Tt][Tt][Pp][Ss]://*) redirects="=https" ;;
+        *) redirects="=http,https" ;;
+    esac
     if command -v curl >/dev/null 2>&1; then
-        curl --fail --silent --show-error --location --retry 3 --output "$2" "$1"
-    elif command -v wget >/dev/null 2>&1; then
+        curl --fail --silent --show-error --location --proto-redir "$redirects" --retry 3 --output "$2" "$1"
+    elif ! command -v wget >/dev/null 2>&1; then
+        stop "neither curl nor wget is here"
+    elif [ "$redirects" != "=https" ]; then
         wget -q --tries=3 -O "$2" "$1"
     else
-        stop "neither curl nor wget is here"
+        # it has no such option: where it was led stands in the headers that it met, beside what it complains of
+        wget -q --server-response --tries=3 -O "$2" "$1" 2>"$2.headers" && ! led_off "$2.headers" || {
+            grep -v '^  ' "$2.headers" >&2
+            false
+        }
     fi || stop "$1 cannot be downloaded"
+}
+
+# led_off HEADERS: whether one of them leads to a place without TLS
+led_off() {
+    grep -i '^ *location: *[a-z][a-z0-9+.-]*:' "$1" | grep -iqv '^ *location: *https:'
 }
 
 checksum() {

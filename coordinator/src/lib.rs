@@ -49,6 +49,9 @@ pub use exit::{CliError, Exit};
 
 /// Stack of the program's threads: a build without optimisation keeps the whole state of a verb on it, several times over.
 const STACK: usize = 8 << 20;
+/// Threads that carry a meter's requests. A request goes through five tasks that do little each: threads that hand them to one another
+/// cost more CPU than the work itself, and who needs more than a processor runs more meters.
+const METER_THREADS: usize = 1;
 
 /// Says that results did not reach their reader; true in any case.
 fn tell_lost(why: &out::Lost) -> bool {
@@ -74,7 +77,11 @@ pub fn run(cli: cli::Cli) -> u8 {
     };
     // one line in the log, never a trace on the person's screen
     bench_worker::engine::catch_all();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if cli.verb.is_meter() {
+        builder.worker_threads(METER_THREADS);
+    }
+    let runtime = match builder.enable_all().thread_stack_size(STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             out::note(&format!("error: the process cannot start its threads: {error}"));

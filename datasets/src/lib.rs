@@ -70,6 +70,7 @@ use bench_proto::{
     dataset::{Bank, BankOutline},
     profile::Profile,
     reason::Reason,
+    redact,
 };
 use serde_json::Value;
 
@@ -226,10 +227,15 @@ pub enum DatasetError {
     },
 }
 
+/// A path as messages repeat it: an address that somebody took for one may hold a password.
+pub(crate) fn shown_path(path: &Path) -> String {
+    redact::text(&path.to_string_lossy()).into_owned()
+}
+
 impl DatasetError {
     /// An error of the disk, with its file.
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.display().to_string(), source }
+        Self::Io { path: shown_path(path), source }
     }
 
     /// A bank that does not exist: a mistake of the caller, said instead of a panic.

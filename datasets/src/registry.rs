@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::LazyLock};
 use bench_proto::{
     nearest::{did_you_mean, nearest},
     profile::Profile,
+    redact,
 };
 
 #[cfg(any(test, feature = "example"))]
@@ -90,7 +91,7 @@ impl Known {
     /// Everything that opening can meet.
     pub fn open(&self, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
         if let Some(path) = options.path.as_ref().filter(|_| self.manifest.is_generated()) {
-            let (name, path) = (&self.manifest.name, path.display());
+            let (name, path) = (&self.manifest.name, crate::shown_path(path));
             return Err(DatasetError::Setting(format!(
                 "{name} is generated and reads no file: leave --dataset-path {path} out; `--dataset FILE` reads one of yours"
             )));
@@ -135,7 +136,7 @@ pub fn find(name: &str) -> Result<&'static Known, DatasetError> {
         names.sort_unstable();
         names.dedup();
         let hint = did_you_mean(&nearest(name, names)).map(|hint| format!(", {hint}")).unwrap_or_default();
-        DatasetError::Unknown { name: name.to_owned(), hint }
+        DatasetError::Unknown { name: redact::text(name).into_owned(), hint }
     })
 }
 
@@ -175,7 +176,7 @@ pub fn open(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> R
     if options.path.is_some() && found != name {
         return Err(DatasetError::Setting(format!(
             "{} is the dataset '{found}', and '{name}' was asked for; leave out one of the two",
-            path.display()
+            crate::shown_path(&path)
         )));
     }
     Ok(dataset)
@@ -194,6 +195,21 @@ mod tests {
         insta::assert_snapshot!(error("locomo_sim"), @"unknown dataset 'locomo_sim', did you mean 'locomo-sim'?; `bench-coord datasets list` shows all");
         insta::assert_snapshot!(error("nothing"), @"unknown dataset 'nothing'; `bench-coord datasets list` shows all");
         assert!(find("LoCoMo").is_err(), "names are exact, the hint tells the right one");
+    }
+
+    #[test]
+    fn an_address_that_is_taken_for_a_dataset_is_repeated_without_its_password() {
+        let refused = |name: &str| open(name, &OpenOptions::default(), &|_, _| {}).err().expect("is none").to_string();
+        for (name, said) in [
+            ("http://u:s3cret@data.example/x.jsonl", "http://***@data.example/x.jsonl does not exist"),
+            ("https://data.example/x.json?token=s3cret", "https://data.example/x.json?token=*** does not exist"),
+        ] {
+            assert!(refused(name).starts_with(said), "{}", refused(name));
+        }
+        let unknown = find("http://u:s3cret@data.example").err().expect("is none").to_string();
+        assert!(unknown.starts_with("unknown dataset 'http://***@data.example/'"), "{unknown}");
+        let broken = DatasetError::io("http://u:s3cret@h/x".as_ref(), std::io::ErrorKind::PermissionDenied.into());
+        assert!(broken.to_string().starts_with("http://***@h/x: "), "{broken}");
     }
 
     #[test]

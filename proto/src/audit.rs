@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Name of the memory system that planted answers count as: none has made them.
+pub const PLANTED_SYSTEM: &str = "planted";
 /// Facet of a planted answer: what it is planted for, such as `vague`.
 pub const PLANTED: &str = "planted";
 /// Facet of a planted answer: the form of what is expected, such as `date`.

@@ -104,6 +104,8 @@ pub struct Ledger {
     pub metered: Usage,
     /// Attempts of which nobody knows what they cost, at their worst case; they are in none of the others.
     pub uncertain: Usage,
+    /// Of these, those that were under way when their worker was lost, by phase, in the order of [`Phase::ALL`]: calls, and dollars.
+    pub lost: [(u64, PicoUsd); Phase::ALL.len()],
 }
 
 /// How an attempt ended.

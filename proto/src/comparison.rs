@@ -105,11 +105,19 @@ impl ComparedRun {
         self.metered.as_ref().or(self.usage.memory.as_ref())
     }
 
-    /// Dollars by list price with those of the memory system; `None` where nobody knows these.
+    /// Dollars by list price as far as they are known, with those of the memory system where it was metered: the least that a run
+    /// took whose memory system tells nothing. `None` of a result that came without its dollars, such as an imported one.
+    #[must_use]
+    pub fn usd_at_least(&self) -> Option<f64> {
+        let usd = self.usage.total.usd_list + self.metered.as_ref().map_or(0.0, |metered| metered.usd);
+        let is_told = usd > 0.0 || self.usage.booked.is_some() || self.memory().is_some();
+        is_told.then_some(usd)
+    }
+
+    /// Dollars by list price with those of the memory system; `None` where nobody knows these, or the dollars of the run.
     #[must_use]
     pub fn usd_list(&self) -> Option<f64> {
-        let metered = self.metered.as_ref().map_or(0.0, |metered| metered.usd);
-        (!self.usage.is_incomplete()).then_some(self.usage.total.usd_list + metered)
+        self.usd_at_least().filter(|_| !self.usage.is_incomplete())
     }
 }
 

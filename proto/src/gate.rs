@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, MarkedDifference};
 
 /// How much a rule matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -166,6 +166,22 @@ pub struct GateReport {
     pub severity: Option<String>,
     /// The comparison that it rests on; null with floors alone.
     pub comparison: Option<Comparison>,
+    /// The runs that `last:K` has found, the newest first; absent of a baseline that was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_runs: Vec<BaselineRun>,
+}
+
+/// A run that the baseline is the mean of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineRun {
+    /// Public id.
+    pub id: String,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// What has to be known beside its figures.
+    pub notes: Vec<String>,
+    /// In what its fingerprint differs from that of the run at the gate.
+    pub differences: Vec<MarkedDifference>,
 }
 
 /// How gates with a policy end, by simulated pairs of runs or of means of runs: `gate RUN|GROUP --plan --json`.

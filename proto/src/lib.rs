@@ -25,6 +25,7 @@ pub mod gate;
 pub mod ids;
 pub mod label_fixes;
 pub mod matrix;
+pub mod meter_refused;
 pub mod metered;
 pub mod metric;
 pub mod money;

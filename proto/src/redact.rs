@@ -1,7 +1,7 @@
 //! The one redactor: URLs and words of others, as they may be shown and logged. What cannot be read as a URL is not shown, because
 //! nobody knows where its password ends.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use url::{Position, Url};
 
@@ -13,6 +13,12 @@ pub const HIDDEN: &str = "***";
 /// Shorter secrets are left in words of others: they stand in many words by chance, and taking them out would make a message
 /// unreadable. Real keys are longer; `x` and `EMPTY` are what servers without keys are given.
 pub const SHORTEST_SECRET: usize = 8;
+
+/// How the key of a metered run begins, before [`RUN_KEY_DIGITS`]: whoever finds one knows what it is, and that it opens no provider.
+pub const RUN_KEY: &str = "bm-";
+
+/// How many hexadecimal digits the key of a metered run has.
+pub const RUN_KEY_DIGITS: usize = 40;
 
 /// Schemes of places on this machine: a path, no user, no host.
 const PATHS: [&str; 3] = ["file", "memory", "sqlite"];
@@ -128,7 +134,7 @@ fn shown(url: &Url) -> String {
 
 /// Whether a part of a path is a key, as some gateways want it.
 fn is_key(part: &str) -> bool {
-    part.starts_with("sk-") && part.len() >= SHORTEST_SECRET
+    (part.starts_with("sk-") && part.len() >= SHORTEST_SECRET) || run_key(part.as_bytes()).is_some()
 }
 
 /// Whether a part of a path looks drawn by chance, as keys and some names of accounts do: hexadecimal digits, or letters and digits
@@ -265,6 +271,32 @@ pub fn secret<'t>(text: &'t str, secret: &str) -> Cow<'t, str> {
     }
 }
 
+/// Where the first key of a metered run stands, in a text or in any bytes.
+#[must_use]
+pub fn run_key(bytes: &[u8]) -> Option<Range<usize>> {
+    let length = RUN_KEY.len() + RUN_KEY_DIGITS;
+    let is_key = |window: &[u8]| {
+        let digits = window.strip_prefix(RUN_KEY.as_bytes());
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    bytes.windows(length).position(is_key).map(|at| at..at + length)
+}
+
+/// Words of others without keys of metered runs, which a memory system is given in place of real ones.
+///
+/// ```
+/// use bench_proto::redact::run_keys;
+/// assert_eq!(run_keys("no bm-00112233445566778899aabbccddeeff00112233, no bm-25"), "no [key], no bm-25");
+/// ```
+#[must_use]
+pub fn run_keys(text: &str) -> Cow<'_, str> {
+    let mut shown = Cow::Borrowed(text);
+    while let Some(at) = run_key(shown.as_bytes()) {
+        shown.to_mut().replace_range(at, "[key]");
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -282,6 +314,7 @@ mod tests {
             ("https://api.example/v1#secret", "https://api.example/v1#***"),
             ("https://gateway.example/sk-secret/v1", "https://gateway.example/***/v1"),
             ("https://gateway.example/0123456789abcdef/v1", "https://gateway.example/***/v1"),
+            ("http://m/bm-0000000000000000000000000000000000000000/v1", "http://m/***/v1"),
             ("https://gateway.example/v1/9f86d081-884c-4d63-a5b1-bd2f1e2c7a10", "https://gateway.example/v1/***"),
             ("https://gateway.example/k/gsk_Xy7Tq2Lm9Rv4Bn8Wz1Pc", "https://gateway.example/k/***"),
             ("https://gateway.example/AIzaSyD3x9-KfQ2v8LmN0pRt5uWz7bC1dE4gHjk/v1", "https://gateway.example/***/v1"),
@@ -381,6 +414,17 @@ mod tests {
         }
         assert_eq!(host_written_out("DB.example"), "db.example");
         assert_eq!(host_written_out("a/b"), "a/b");
+    }
+
+    #[test]
+    fn keys_of_metered_runs_are_known_wherever_they_stand() {
+        let key = format!("{RUN_KEY}{}", "0a".repeat(RUN_KEY_DIGITS / 2));
+        assert_eq!(run_key(key.as_bytes()), Some(0..43));
+        assert_eq!(run_key(&[b"\xff\0k=".as_slice(), key.as_bytes(), b"\xff"].concat()), Some(4..47));
+        assert_eq!(run_keys(&format!("ü{key}: 401; '{key}'")), "ü[key]: 401; '[key]'");
+        for other in ["bm-", "bm-25", &key[..42], &key.replace('a', "x")] {
+            assert!(matches!(run_keys(other), Cow::Borrowed(same) if same == other), "{other}");
+        }
     }
 
     #[test]

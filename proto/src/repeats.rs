@@ -5,7 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::summary::{Estimator, Interval, Verdict};
+use crate::{
+    metered::Stage,
+    summary::{Estimator, Interval, MeteredFigures, MeteredSummary, Verdict},
+};
 
 /// Version of [`RepeatsReport`] as written.
 pub const REPEATS_SCHEMA_VERSION: u32 = 1;
@@ -22,6 +25,9 @@ pub struct RepeatsReport {
     pub group: RepeatsGroup,
     /// Its runs, in the order of their numbers.
     pub runs: Vec<RepeatedRun>,
+    /// What the memory system spent on models itself, in all repeats that have ended; absent where it was not metered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered: Option<RepeatsMetered>,
     /// The metric of all figures: the headline's.
     pub metric: String,
     /// How a run's figure is made of its questions.
@@ -96,6 +102,35 @@ pub struct RepeatedRun {
     pub result_digest: Option<String>,
     /// What was spent on it, in dollars.
     pub usd: f64,
+}
+
+/// What a memory system spent on models itself, over the repeats.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RepeatsMetered {
+    /// Repeats whose calls these are.
+    pub runs: u64,
+    /// All of the calls.
+    #[serde(flatten)]
+    pub total: MeteredFigures,
+    /// Dollars of filling (retain and consolidate), as if no reply had come from the store.
+    pub usd_filling: f64,
+    /// The same of asking (recall and answer). What is in neither are checks, and calls of which nobody can say what they were for.
+    pub usd_asking: f64,
+}
+
+impl RepeatsMetered {
+    /// The sum over runs; none where no run was metered.
+    #[must_use]
+    pub fn of<'m>(runs: impl IntoIterator<Item = &'m MeteredSummary>) -> Option<Self> {
+        let mut sum = Self::default();
+        for metered in runs {
+            sum.runs += 1;
+            sum.total.add(&metered.total);
+            sum.usd_filling += metered.usd_list_of(&[Stage::Retain, Stage::Consolidate]);
+            sum.usd_asking += metered.usd_list_of(&[Stage::Recall, Stage::Answer]);
+        }
+        (sum.runs > 0).then_some(sum)
+    }
 }
 
 /// The mean over the repeats.

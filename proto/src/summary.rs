@@ -37,7 +37,9 @@ pub use memory::{
     FailureAttribution, FilteredRecalls, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount,
     StoredEvidence, StoredSummary, StoredUpdates,
 };
-pub use metered::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
+pub use metered::{
+    AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredRefused, MeteredStage, MeteredSummary,
+};
 pub use models::{ModelSummary, PromptText, ServedModel};
 pub use panel::{DifferingJudge, JudgeSpread, PanelSummary, SampledJudge};
 pub use probe::{
@@ -53,7 +55,7 @@ pub use scores::{
     KeyedScore, MOST_FACET_VALUES, MOST_FACETS, MetricScore, OTHER_FACET_VALUES, Outcomes, PartScore, PublishedFigure,
     TotalScore, WorstQuestion,
 };
-pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
+pub use settings::{ANSWERER_NOT_SAID, DatasetSummary, SampleSummary, SpecSummary};
 pub use stop::{Saved, StopSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
 pub use usage::{Booked, GroupSummary, MemoryCost, UsageFigures, UsageSummary, UsageTotal};

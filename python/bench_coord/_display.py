@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import os
+import re
 import shutil
 import sys
 import time
@@ -10,6 +12,12 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 # Seconds between two lines of a log.
 BETWEEN_LINES = 10.0
+
+# What does something else than being read, as the program has it (proto/src/text.rs): control characters of both sets, marks
+# and overrides of the direction of writing, separators of lines, invisible marks and tags.
+ACTS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 Snapshot = Dict[str, Any]
 Chosen = Union[str, Callable[[Snapshot], None], None]
@@ -36,6 +44,13 @@ def notebook() -> Optional[Any]:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return shell if getattr(shell, "kernel", None) is not None else None
+
+
+def one_line(words: Any) -> str:
+    """Words of others as part of one line: they neither move the cursor of a terminal nor turn the direction of writing."""
+    line = ACTS.sub(" ", str(words))
+    # GitHub's runner obeys it wherever it stands in a line that a step prints
+    return line.replace("##[", "## [") if os.environ.get("GITHUB_ACTIONS") == "true" else line
 
 
 class View:
@@ -82,7 +97,7 @@ class Text(View):
 
     def note(self, line: str) -> None:
         self.end()
-        self.out.write(line + "\n")
+        self.out.write(one_line(line) + "\n")
         self.out.flush()
 
     def end(self) -> None:
@@ -118,7 +133,7 @@ class Bar(View):
             self.handle.update(page)
 
     def page(self) -> str:
-        said = "<br>".join(html.escape(line) for line in self.notes)
+        said = "<br>".join(html.escape(one_line(line)) for line in self.notes)
         if not self.snapshot:
             return f"<small>{said}</small>"
         done, of = self.snapshot.get("ended") or 0, self.snapshot.get("questions") or 0
@@ -153,7 +168,7 @@ def parts(snapshot: Snapshot) -> List[str]:
         said.append(f"{away.get('key')} is away: {away.get('reason')}")
     if isinstance(waits, dict) and waits.get("reason"):
         said.append(f"waits for another try: {waits['reason']}")
-    return said
+    return [one_line(part) for part in said]
 
 
 def duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ import sysconfig
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from ._display import one_line
 from ._errors import Interrupted, Unavailable, UsageError, error
 
 # Lines that are kept of what the program says beside its result.
@@ -183,6 +184,7 @@ class Heard:
                 self.run = self.run or snapshot.get("run")
                 self.show(snapshot)
                 return
+        line = one_line(line)
         begins = BEGINS.match(line)
         if begins:
             self.run = self.run or begins.group(1)

@@ -11,7 +11,7 @@ import os
 import tempfile
 from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
-from ._display import Chosen, view
+from ._display import Chosen, one_line, view
 from ._errors import Error, error
 from ._program import Ended, Program, flags
 from ._source import nameable
@@ -246,7 +246,7 @@ class Measured:
             with open(os.path.join(folder, "comparison.md"), encoding="utf-8") as file:
                 compared = Comparison(seen, file.read(), svgs(folder))
         if check and ended.code == 5:
-            raise error(5, "; ".join(seen.get("reasons") or [ended.message()]), compared)
+            raise error(5, one_line("; ".join(seen.get("reasons") or [ended.message()])), compared)
         return compared
 
     def gate(self, baseline: Union["Run", "Group", Path, None] = None, **more: Any) -> "Gate":
@@ -267,7 +267,7 @@ class Measured:
     def why(self, ended: Ended) -> str:
         """Why it did not end well."""
         reasons = self.reasons if ended.code == 5 else []
-        return f"{self.kind} {self.id} is INVALID: " + "; ".join(reasons) if reasons else ended.message()
+        return one_line(f"{self.kind} {self.id} is INVALID: " + "; ".join(reasons)) if reasons else ended.message()
 
     def __str__(self) -> str:
         return self.report()
@@ -364,7 +364,7 @@ class Group(Measured):
 
     def __repr__(self) -> str:
         figure = f"{len(self.summary['cells'])} cells" if self.is_matrix else f"mean {self.score}"
-        return f"<bench_coord.Group {self.id}: {len(self.ids)} runs, {figure}>"
+        return one_line(f"<bench_coord.Group {self.id}: {len(self.ids)} runs, {figure}>")
 
 
 class Run(Measured):
@@ -428,7 +428,7 @@ class Run(Measured):
 
     def __repr__(self) -> str:
         figure = "no score" if self.score is None else f"{self.summary['headline']['metric']} {100 * self.score:.1f} %"
-        return f"<bench_coord.Run {self.id}: {self.verdict or self.summary['run'].get('status')}, {figure}>"
+        return one_line(f"<bench_coord.Run {self.id}: {self.verdict or self.summary['run'].get('status')}, {figure}>")
 
     def _repr_html_(self) -> str:
         about = self.summary["run"]
@@ -501,7 +501,7 @@ class Gate(Record):
             said += [f"  {flip_line(flip)}" for flip in flips[:most_flips]]
             if len(flips) > most_flips:
                 said.append(f"  … {len(flips) - most_flips} more in the comparison")
-        return said
+        return [one_line(line) for line in said]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -517,14 +517,14 @@ def flip_line(flip: Mapping[str, Any]) -> str:
         answer = (flip.get(side) or {}).get("answer")
         return "no answer" if answer is None else repr(short(answer))
 
-    return (
+    return one_line(
         f"{flip['direction']} {flip['question_id']}: {short(flip['question'], 120)} "
         f"expected {short(flip.get('gold'))!r}, before {said('a')}, now {said('b')}"
     )
 
 
 def short(value: Any, most: int = 80) -> str:
-    line = " ".join(str(value).split())
+    line = " ".join(one_line(value).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
@@ -539,7 +539,8 @@ def svgs(folder: str) -> Dict[str, str]:
 
 def table(rows: Sequence[Tuple[str, str]]) -> str:
     cells = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:left'>{html.escape(value)}</td></tr>"
+        f"<tr><th style='text-align:left'>{html.escape(one_line(name))}</th>"
+        f"<td style='text-align:left'>{html.escape(one_line(value))}</td></tr>"
         for name, value in rows
     )
     return f"<table>{cells}</table>"

@@ -19,6 +19,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import pytest
 
 from . import _errors
+from ._display import one_line
 
 MARKER = "bench_gate"
 # Arguments that are the gate's.
@@ -129,7 +130,7 @@ def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
     """Fails the test when the gate does not pass."""
     if not holds(of_gate):
         if run.exit_code != 0:
-            pytest.fail("; ".join(run.reasons or [str(run.verdict)]), pytrace=False)
+            pytest.fail(one_line("; ".join(run.reasons or [str(run.verdict)])), pytrace=False)
         note(item, f"{item.nodeid}: {run!r}, no baseline, floor or policy")
         return
     try:
@@ -144,7 +145,7 @@ def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
 
 
 def note(item: pytest.Item, line: str) -> None:
-    item.user_properties.append((SEEN, line))
+    item.user_properties.append((SEEN, one_line(line)))
 
 
 class Seen:

@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::{Beside, MeteredRun, ModelLabels, Outages, Said, Waits},
+    metering::{Beside, MeteredRun, ModelLabels, Outages, RefusedCalls, Said, Waits},
     served::ServedNotes,
 };
 
@@ -188,6 +188,7 @@ impl<'a> RunCallers<'a> {
             outages: Outages::default(),
             waits: Waits::default(),
             unpriced: Said::default(),
+            refused: RefusedCalls::new(Arc::clone(&self.store) as Arc<dyn Runs>, self.row.run_no),
             measured: ModelLabels::default(),
             is_alone,
             beside,

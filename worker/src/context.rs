@@ -319,6 +319,13 @@ impl RunContext {
         self.reservations.close().await;
     }
 
+    /// Tells the store in full what was refused of the memory system's own calls; nothing is let through or refused afterwards.
+    pub(crate) async fn note_refused_calls(&self) {
+        if let Some(metered) = &self.metered {
+            metered.refused.note_last().await;
+        }
+    }
+
     /// Why the run has to stop by itself, when it has to.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         match self.stop.cause()? {

@@ -5,12 +5,10 @@ use std::{net::SocketAddr, time::Duration};
 use bench_proto::{
     failure::{Failure, code::CANNOT_SERVE},
     ids::{RunId, Sha256Hash},
+    redact::{RUN_KEY, RUN_KEY_DIGITS},
 };
 use bench_settings::Settings;
 use uuid::Uuid;
-
-/// How keys of runs begin: whoever finds one knows what it is, and that it opens no provider.
-const MARK: &str = "bm-";
 
 const VARIABLE: &str = "BENCH_METER_SECRET";
 const FILE_VARIABLE: &str = "BENCH_METER_SECRET_FILE";
@@ -135,7 +133,7 @@ impl MeterPlace {
     pub fn key_of(&self, run: &RunId) -> String {
         let inner = Sha256Hash::of_bytes(&[&self.secret[..], run.0.as_bytes()].concat());
         let outer = Sha256Hash::of_bytes(&[&self.secret[..], &inner.0[..]].concat());
-        format!("{MARK}{}", &outer.hex()[..40])
+        format!("{RUN_KEY}{}", &outer.hex()[..RUN_KEY_DIGITS])
     }
 
     /// Whether a key is this run's. Hashes are compared, so that the time it takes tells nothing of the key.
@@ -170,7 +168,8 @@ mod tests {
         let place = MeterPlace::default();
         let (mine, other) = (RunId("run-a".to_owned()), RunId("run-b".to_owned()));
         let key = place.key_of(&mine);
-        assert!(key.starts_with(MARK) && key.len() == 43, "{key}");
+        assert!(key.starts_with(RUN_KEY) && key.len() == 43, "{key}");
+        assert_eq!(bench_proto::redact::run_keys(&key), "[key]", "it is known where texts are scrubbed");
         assert!(place.is_key_of(&mine, &key) && !place.is_key_of(&other, &key) && !place.is_key_of(&mine, ""));
         assert_ne!(MeterPlace::default().key_of(&mine), key, "another process has another secret");
         assert_eq!(place.address_of("http://127.0.0.1:7/", &mine), "http://127.0.0.1:7/m/run-a");

@@ -8,7 +8,11 @@ use std::{
 };
 
 use bench_datasets::{MOST_ARCHIVED, unpackable_name};
-use bench_proto::{banks_archive::ArchivedFile, text};
+use bench_proto::{
+    banks_archive::ArchivedFile,
+    redact::{RUN_KEY, RUN_KEY_DIGITS, run_key},
+    text,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::exit::CliError;
@@ -60,25 +64,26 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> CliError {
     CliError::infrastructure(format!("{} cannot be read: {error}", path.display())).because(error)
 }
 
-/// What a file holds: its size, its sum, and which of some texts stands in it.
+/// What a file holds: its size, its sum, and whether a key stands in it.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
-    /// Position of the first text that stands in it.
-    pub(crate) has: Option<usize>,
+    /// One of the keys that were looked for stands in it, or that of a metered run.
+    pub(crate) has_key: bool,
 }
 
 impl Content {
-    /// Reads a file, and looks for texts in it.
+    /// Reads a file; and looks for these keys in it, and for those of any metered run, unless nobody asks for them.
     ///
     /// # Errors
     /// What the disk says.
-    pub(crate) fn read(path: &Path, texts: &[String]) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path, keys: Option<&[String]>) -> io::Result<Self> {
+        let texts = keys.unwrap_or_default();
         let finders: Vec<_> = texts.iter().map(|text| memchr::memmem::Finder::new(text.as_bytes())).collect();
-        let kept = texts.iter().map(String::len).max().unwrap_or(1).saturating_sub(1);
+        let longest = texts.iter().map(String::len).fold(RUN_KEY.len() + RUN_KEY_DIGITS, usize::max);
         let (mut file, mut sum) = (File::open(path)?, Sha256::new());
-        let (mut content, mut window) = (Self { bytes: 0, sha256: String::new(), has: None }, Vec::new());
+        let (mut content, mut window) = (Self { bytes: 0, sha256: String::new(), has_key: false }, Vec::new());
         let mut piece = vec![0; PIECE];
         loop {
             let read = file.read(&mut piece)?;
@@ -87,11 +92,12 @@ impl Content {
             }
             content.bytes += read as u64;
             sum.update(&piece[..read]);
-            if content.has.is_none() && !finders.is_empty() {
+            if keys.is_some() && !content.has_key {
                 window.extend_from_slice(&piece[..read]);
-                content.has = finders.iter().position(|finder| finder.find(&window).is_some());
+                let is_there = finders.iter().any(|finder| finder.find(&window).is_some());
+                content.has_key = is_there || run_key(&window).is_some();
                 // a text may begin in one piece and end in the next
-                window.drain(..window.len().saturating_sub(kept));
+                window.drain(..window.len().saturating_sub(longest - 1));
             }
         }
         content.sha256 = hex::encode(sum.finalize());
@@ -133,17 +139,20 @@ mod tests {
     fn a_text_is_found_wherever_pieces_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
-        let key = "sk-planted-key".to_owned();
-        for at in [0, PIECE - 5, PIECE, 2 * PIECE - 1] {
+        let (key, of_run) = ("sk-planted-key", "bm-00112233445566778899aabbccddeeff00112233");
+        let keys = ["other-key".to_owned(), key.to_owned()];
+        for (at, key) in [0, PIECE - 5, PIECE, 2 * PIECE - 1].into_iter().flat_map(|at| [(at, key), (at, of_run)]) {
             let mut bytes = vec![b'x'; 3 * PIECE];
             bytes[at..at + key.len()].copy_from_slice(key.as_bytes());
             fs::write(&path, &bytes).expect("is written");
-            let content = Content::read(&path, &["other-key".to_owned(), key.clone()]).expect("is read");
-            assert_eq!((content.has, content.bytes), (Some(1), bytes.len() as u64), "{at}");
+            let content = Content::read(&path, Some(&keys)).expect("is read");
+            assert_eq!((content.has_key, content.bytes), (true, bytes.len() as u64), "{key} {at}");
+            assert!(!Content::read(&path, None).expect("is read").has_key, "nobody has asked");
         }
+        assert!(Content::read(&path, Some(&[])).expect("is read").has_key, "that of a run is always one");
         fs::write(&path, "abc").expect("is written");
-        let content = Content::read(&path, &[]).expect("is read");
+        let content = Content::read(&path, None).expect("is read");
         assert_eq!(content.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(Content::read(&path, &[key]).expect("is read").has, None);
+        assert!(!Content::read(&path, Some(&keys)).expect("is read").has_key);
     }
 }

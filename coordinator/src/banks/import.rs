@@ -187,7 +187,7 @@ fn check_files(unpacked: &Path, manifest: &BanksManifest) -> Result<(), CliError
         let Some(file) = listed.remove(name.as_str()) else {
             return Err(broken(format!("{FILES}/{name} is not in its manifest")));
         };
-        let content = Content::read(path, &[]).map_err(|e| unreadable(path, e))?;
+        let content = Content::read(path, None).map_err(|e| unreadable(path, e))?;
         if content.bytes != file.bytes {
             return Err(broken(format!(
                 "{FILES}/{name} has {} bytes, and {} in the manifest",
@@ -249,7 +249,7 @@ fn adopt(unpacked: &Path) -> Result<(BanksManifest, String), CliError> {
     }
     let mut all = Vec::new();
     for (name, path) in files::below(&data, "data")? {
-        all.push(Content::read(&path, &[]).map_err(|e| unreadable(&path, e))?.entry(&name));
+        all.push(Content::read(&path, None).map_err(|e| unreadable(&path, e))?.entry(&name));
     }
     let seed = metadata.get("seed").map(|seed| ("seed".to_owned(), seed.clone()));
     let manifest = BanksManifest {

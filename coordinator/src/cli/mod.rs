@@ -115,6 +115,12 @@ impl Verb {
             false
         }
     }
+
+    /// Whether it is the meter of a cluster.
+    #[must_use]
+    pub fn is_meter(&self) -> bool {
+        matches!(self, Self::Meter(args) if args.verb.is_none())
+    }
 }
 
 /// The verbs.

@@ -251,7 +251,7 @@ pub struct GateArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     #[arg(required_unless_present = "print_policy")]
     pub run: Option<String>,
-    /// A run, a folder or questions.jsonl, or last:K for the mean of the last K comparable runs before it
+    /// A run, a folder or questions.jsonl, or last:K for the mean of the last K runs of its settings before it
     #[arg(long, value_name = "BASELINE", required_unless_present_any = ["floor", "policy", "print_policy", "plan"])]
     pub baseline: Option<String>,
     /// Policy in YAML; `--print-policy` shows the shipped one

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use bench_datasets::{Known, known};
+use bench_proto::text::one_line;
 use bench_store::{RunFilter, RunRow};
 use clap::CommandFactory as _;
 
@@ -29,13 +30,19 @@ pub(super) async fn run(app: &App, args: &CompleteArgs) -> CliResult {
             names.map(|name| (name, String::new())).collect()
         }
     };
-    let is_plain = |word: &str| word.trim_end_matches('=').chars().all(is_plain);
-    let fits = |(word, _): &&(String, String)| word.starts_with(&args.typed) && is_plain(word);
-    let lines: Vec<String> = words.iter().filter(fits).map(|(word, what)| format!("{word}\t{what}")).collect();
+    let lines = lines_of(&words, &args.typed);
     if !lines.is_empty() {
         out::result(&lines.join("\n"));
     }
     Ok(Exit::Done)
+}
+
+/// The lines of words that begin like what was typed. What a word is may be the word of somebody else: it ends no line, behind which
+/// a shell would see another word.
+fn lines_of(words: &[(String, String)], typed: &str) -> Vec<String> {
+    let is_plain = |word: &str| word.trim_end_matches('=').chars().all(is_plain);
+    let fits = |(word, _): &&(String, String)| word.starts_with(typed) && is_plain(word);
+    words.iter().filter(fits).map(|(word, what)| format!("{word}\t{}", one_line(what))).collect()
 }
 
 /// Whether no shell takes a character for anything else.
@@ -123,6 +130,13 @@ mod tests {
         let all = of("bench-coord submit --category ");
         assert!(!locomo.is_empty() && locomo.len() < all.len(), "{locomo:?}");
         assert_eq!(of("bench-coord submit --dataset mine.jsonl --category "), all, "a file of one's own");
+    }
+
+    #[test]
+    fn what_a_word_is_adds_no_word_of_its_own() {
+        let words = [("mine", "locomo\nrm -rf /\r\n\tx · bm25"), ("mi;ne", "y"), ("other", "z"), ("mine.q=", "")];
+        let words = words.map(|(word, what)| (word.to_owned(), what.to_owned()));
+        assert_eq!(lines_of(&words, "mi"), ["mine\tlocomo rm -rf /   x · bm25", "mine.q=\t"]);
     }
 
     #[tokio::test]

@@ -8,7 +8,10 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare, fingerprints},
+    compare::{
+        CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare,
+        fingerprints::{self, Comparability},
+    },
     gate::{
         GateFlags, Policy, gate_of_repeats,
         policy::{DEFAULT_POLICY_YAML, Floors},
@@ -17,14 +20,15 @@ use bench_aggregate::{
     simulate::{DecisionCase, Ends, Sampled, ends},
 };
 use bench_proto::{
-    comparison::Comparison,
-    gate::{GatePlan, GateReport, GateVerdict, PlannedGate},
+    comparison::{Comparison, MarkedDifference},
+    gate::{BaselineRun, GatePlan, GateReport, GateVerdict, PlannedGate},
     ids::RunId,
+    spec::RunSpec,
     summary::{Interval, Summary, Verdict},
     weight,
 };
 use bench_report::gate as view;
-use bench_settings::bounded;
+use bench_settings::{Way, bounded};
 use bench_store::{RunFilter, RunRow, RunState, Store};
 
 use crate::{
@@ -49,6 +53,9 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     let policy = policy(args)?;
     if let Some(path) = &args.junit {
         results::check_file(path)?;
+    }
+    if let Some(url) = &args.alert_url {
+        check_alert_url(app, url)?;
     }
     // clap asks for it wherever no policy is printed
     let selector = args.run.as_deref().unwrap_or("latest");
@@ -75,11 +82,13 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         None => None,
         Some(named) => Some(against_named(app, store.as_ref(), args, named, (selector, &new)).await?),
     };
+    let (baseline, runs) = baseline.map(|held| ((held.name, held.comparison), held.runs)).unzip();
     if let Some((_, comparison)) = &baseline {
         say_what_is_shared(comparison);
     }
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
-    let report = gate_of_repeats(&new.summary, &repeats, baseline, &policy, flags);
+    let mut report = gate_of_repeats(&new.summary, &repeats, baseline, &policy, flags);
+    report.baseline_runs = runs.unwrap_or_default();
     show(args, &report)?;
     alert(args, &report).await;
     Ok(match (report.exit_code, report.verdict) {
@@ -145,6 +154,14 @@ fn policy(args: &GateArgs) -> Result<Policy, CliError> {
     Ok(policy)
 }
 
+/// What a run is held against.
+struct Held {
+    name: String,
+    comparison: Comparison,
+    /// The runs that `last:K` has found.
+    runs: Vec<BaselineRun>,
+}
+
 /// As [`against`]; where nobody has a run of that name (a nightly run that was missed, one that was deleted) the newest comparable one
 /// takes its place, and the comparison says so.
 async fn against_named(
@@ -153,7 +170,7 @@ async fn against_named(
     args: &GateArgs,
     named: &str,
     (selector, new): (&str, &LoadedRun),
-) -> Result<(String, Comparison), CliError> {
+) -> Result<Held, CliError> {
     let is_run = last_of(named)?.is_none() && !named.contains('/') && !Path::new(named).exists();
     let is_missing =
         is_run && RunsOfGroup::find(store, named).await?.is_none() && look_for_run(store, named).await?.is_none();
@@ -161,25 +178,26 @@ async fn against_named(
         return against(app, store, args, named, (selector, new)).await;
     }
     let found = against(app, store, args, "last:1", (selector, new)).await;
-    let (_, mut comparison) = found.map_err(|error| match error.exit {
+    let mut held = found.map_err(|error| match error.exit {
         Exit::Invalid => CliError::usage(format!("there is no baseline '{named}', and {}", error.message)),
         _ => error,
     })?;
-    let id = comparison.a.id.clone();
-    let note = format!("there is no baseline '{named}': the newest comparable run before, {id}, took its place");
+    held.name.clone_from(&held.comparison.a.id);
+    let note =
+        format!("there is no baseline '{named}': the newest comparable run before, {}, took its place", held.name);
     out::note(&note);
-    comparison.notes.push(note);
-    Ok((id, comparison))
+    held.comparison.notes.push(note);
+    Ok(held)
 }
 
-/// The baseline's name and the comparison with it.
+/// The baseline and the comparison with it.
 async fn against(
     app: &App,
     store: &dyn Store,
     args: &GateArgs,
     named: &str,
     (selector, new): (&str, &LoadedRun),
-) -> Result<(String, Comparison), CliError> {
+) -> Result<Held, CliError> {
     let mut options = options(app, &args.pairing)?;
     check_metric(&args.pairing, new)?;
     let metric = common_metric(&new.spec, &options);
@@ -199,10 +217,11 @@ async fn against(
             options.metric = Some(metric);
         }
         let name = old.summary.run.id.clone();
-        return Ok((name, pair(store, &old, new, &options, true).await?));
+        return Ok(Held { name, comparison: pair(store, &old, new, &options, true).await?, runs: Vec::new() });
     };
     options.metric = Some(metric.clone());
-    let mut olds = last(app, store, (selector, new), k, &options).await?;
+    let (mut olds, runs): (Vec<LoadedRun>, Vec<BaselineRun>) =
+        last(app, store, (selector, new), k, &options).await?.into_iter().unzip();
     let top_k = olds.iter().map(|old| old.spec.system.top_k).fold(new.spec.system.top_k, u32::min);
     let mut facts = Vec::with_capacity(olds.len());
     for old in &olds {
@@ -221,11 +240,28 @@ async fn against(
         (comparison.a.value, comparison.a.ci95) = shown;
     }
     comparison.notes.push(format!(
-        "the baseline is the mean of the last {count} comparable {}, question by question; settings, latency and cost are those of the newest",
-        if count == 1 { "run" } else { "runs" }
+        "the baseline is the mean of the last {count} {} {}{}, question by question; latency and cost are those of the newest",
+        if count == 1 { "run" } else { "runs" },
+        of_which_settings(&runs),
+        if count < k { format!(" ({k} were asked for, and there are no more)") } else { String::new() },
     ));
     new.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
-    Ok((format!("mean of the last {count}"), comparison))
+    let name = match count < k {
+        true => format!("mean of the last {count} ({k} asked for)"),
+        false => format!("mean of the last {count}"),
+    };
+    Ok(Held { name, comparison, runs })
+}
+
+/// What the settings of a baseline's runs are beside those of the run under test. They have the same ones among themselves.
+fn of_which_settings(runs: &[BaselineRun]) -> String {
+    let is_set = |differs: &&MarkedDifference| differs.under_test && differs.key != "system.version";
+    let all: BTreeSet<&str> =
+        runs.iter().flat_map(|run| run.differences.iter().filter(is_set)).map(|differs| differs.key.as_str()).collect();
+    match all.is_empty() {
+        true => "of the same settings".to_owned(),
+        false => format!("of other settings ({})", all.into_iter().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// What some runs score together by a metric, with its interval: as repeats do.
@@ -284,8 +320,11 @@ async fn plan(
     let last_runs = args.baseline.as_deref().map_or(Ok(None), last_of)?;
     // each run is a draw of its own, also where the mean of several is what is held
     let mut facts: Vec<RunFacts> = new.facts_of_each(store, &metric, top_k).await?.into_iter().flatten().collect();
-    let olds = match (last_runs, &args.baseline) {
-        (Some(k), _) => last(app, store, (selector, new), k, &options).await?,
+    let olds: Vec<LoadedRun> = match (last_runs, &args.baseline) {
+        (Some(k), _) => {
+            let found = last(app, store, (selector, new), k, &options).await?;
+            found.into_iter().map(|(old, _)| old).collect()
+        }
         (None, Some(named)) => vec![LoadedRun::named(app, store, named, Some(&new.spec)).await?],
         (None, None) => Vec::new(),
     };
@@ -350,68 +389,113 @@ fn planned_ends(case: &DecisionCase, falls: &[f64], policy: &Policy, seed: u64) 
     falls.iter().map(at).collect()
 }
 
-/// Whether a run that may be compared with this one has done the same before it: the whole of the same sample, answered by the same
-/// answerer unless that is what is under test, and neither a second try at what was wrong nor a run of the same command.
-fn is_before(row: &RunRow, this: &RunRow, under_test: Option<&str>, options: &CompareOptions) -> bool {
-    let same_sample = row.spec.sample.signature == this.spec.sample.signature && row.looks.stopped().is_none();
-    let only_system = under_test.is_none_or(|groups| groups == "system");
-    let same_draw = row.spec.taken_over.answered_again == this.spec.taken_over.answered_again;
-    let same_command = row.group.is_some() && row.group == this.group;
-    same_sample && same_draw && !same_command && (only_system || !options.under_test.is_empty())
+/// The finished, valid runs before one that may be compared with it.
+struct Before<'a> {
+    app: &'a App,
+    store: &'a dyn Store,
+    this: RunRow,
+    new: &'a LoadedRun,
+    metric: String,
+    options: &'a CompareOptions,
 }
 
-/// The last `k` finished, valid runs before this one that it may be compared with, the newest first. Of runs that share paid
-/// answers the newest: a run that was graded again is no further draw.
+impl Before<'_> {
+    fn with(&self, row: &RunRow, other: &RunSpec, imported: bool) -> Comparability {
+        let settings = |spec, imported| fingerprints::RunSettings { spec, imported };
+        let (of_row, of_other) = (settings(&row.spec, row.imported), settings(other, imported));
+        fingerprints::comparability(&of_row, &of_other, &self.metric, &self.options.under_test)
+    }
+
+    /// Whether a run has done the same before: the whole of the same sample, and neither a second try at what was wrong nor a run of
+    /// the same command.
+    fn is_before(&self, row: &RunRow) -> bool {
+        let this = &self.this;
+        let same_sample = row.spec.sample.signature == this.spec.sample.signature && row.looks.stopped().is_none();
+        let same_draw = row.spec.taken_over.answered_again == this.spec.taken_over.answered_again;
+        let same_command = row.group.is_some() && row.group == this.group;
+        let has_ended = row.run_no.0 < this.run_no.0 && row.state == RunState::Finished && row.control_of.is_none();
+        has_ended && same_sample && same_draw && !same_command && row.spec.system.name == self.new.spec.system.name
+    }
+
+    /// Whether runs of one baseline may differ in a setting: the version of the memory system is what a gate is about, and what is
+    /// declared is under test. Datasets and samples are held against each other elsewhere, and by which rule a run would have ended
+    /// early changes nothing of one that did not.
+    fn may_differ(&self, differs: &MarkedDifference, imported: bool) -> bool {
+        let declared = &self.options.under_test;
+        let is_declared = declared.iter().any(|group| group == "all" || *group == differs.group);
+        // who answered what was made elsewhere is not known, and what was recalled elsewhere is as long as it is
+        let is_unknown = imported && (differs.group == "answerer" || differs.key == "system.top_k");
+        // where canaries go depends on what a version says that it can
+        let is_of_version = matches!(differs.key.as_str(), "system.version" | "system.canaries");
+        !differs.under_test || is_of_version || is_declared || is_unknown
+    }
+
+    /// The newest `k` of those with the settings of a run, the newest first, each with what is to be known of it. Of runs that share
+    /// paid answers the newest: a run that was graded again is no further draw.
+    async fn like(
+        &self,
+        k: usize,
+        wanted: &RunSpec,
+        system_too: bool,
+    ) -> Result<Vec<(LoadedRun, BaselineRun)>, CliError> {
+        let (mut found, mut lineages) = (Vec::new(), BTreeSet::new());
+        for row in self.store.list_runs(&RunFilter::default()).await? {
+            if found.len() == k {
+                break;
+            }
+            let imported = row.imported || self.this.imported;
+            let fits = |differs: &MarkedDifference| {
+                (system_too && differs.group == "system") || self.may_differ(differs, imported)
+            };
+            let with_wanted = self.with(&row, wanted, self.this.imported);
+            let with_this = self.with(&row, &self.new.spec, self.this.imported);
+            let is_like = with_wanted.reasons.is_empty() && with_wanted.differences.iter().all(fits);
+            let is_taken = lineages.contains(&row.lineage);
+            if !self.is_before(&row) || !with_this.reasons.is_empty() || !is_like || is_taken {
+                continue;
+            }
+            let lineage = row.lineage.clone();
+            let old = LoadedRun::of_row(self.app, self.store, row).await?;
+            if old.summary.run.verdict == Verdict::Valid && has_metric(&old, &self.metric) {
+                lineages.insert(lineage);
+                let (id, name) = (old.summary.run.id.clone(), old.summary.run.name.clone());
+                let Comparability { notes, differences, .. } = with_this;
+                found.push((old, BaselineRun { id, name, notes, differences }));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The last `k` finished, valid runs of the same settings before this one, the newest first, each with what is to be known of it. Where
+/// there is none, those of the newest run that differs in its memory system alone: a changed setting of it is what a gate is about too.
 async fn last(
     app: &App,
     store: &dyn Store,
     (selector, new): (&str, &LoadedRun),
     k: usize,
     options: &CompareOptions,
-) -> Result<Vec<LoadedRun>, CliError> {
+) -> Result<Vec<(LoadedRun, BaselineRun)>, CliError> {
     let this = match new.row() {
         Some(row) => row.clone(),
         None => find_run(store, selector).await?,
     };
     let metric = common_metric(&new.spec, options);
-    let (mut found, mut lineages) = (Vec::new(), BTreeSet::new());
-    for row in store.list_runs(&RunFilter::default()).await? {
-        if found.len() == k {
-            break;
-        }
-        if row.run_no.0 >= this.run_no.0 || row.state != RunState::Finished || row.control_of.is_some() {
-            continue;
-        }
-        let settings = |spec, imported| fingerprints::RunSettings { spec, imported };
-        let compared = fingerprints::comparability(
-            &settings(&row.spec, row.imported),
-            &settings(&new.spec, this.imported),
-            &metric,
-            &options.under_test,
-        );
-        let of_others = !compared.reasons.is_empty() || row.spec.system.name != new.spec.system.name;
-        if of_others || !is_before(&row, &this, compared.under_test.as_deref(), options) {
-            continue;
-        }
-        if lineages.contains(&row.lineage) {
-            continue;
-        }
-        let lineage = row.lineage.clone();
-        let old = LoadedRun::of_row(app, store, row).await?;
-        if old.summary.run.verdict == Verdict::Valid && has_metric(&old, &metric) {
-            lineages.insert(lineage);
-            found.push(old);
-        }
+    let before = Before { app, store, this, new, metric, options };
+    let same = before.like(k, &new.spec, false).await?;
+    if !same.is_empty() {
+        return Ok(same);
     }
-    if found.is_empty() {
-        return Err(CliError::new(
-            Exit::Invalid,
-            format!(
-                "no finished, VALID run before {selector} has its dataset, sample, system and graders, and scores by '{metric}'; name a baseline with --baseline RUN"
-            ),
-        ));
+    if let Some((newest, _)) = before.like(1, &new.spec, true).await?.pop() {
+        return before.like(k, &newest.spec, false).await;
     }
-    Ok(found)
+    let metric = before.metric;
+    Err(CliError::new(
+        Exit::Invalid,
+        format!(
+            "no finished, VALID run before {selector} has its dataset, sample, memory system, answerer and graders, and scores by '{metric}'; name a baseline with --baseline RUN, or say what may differ with --under-test"
+        ),
+    ))
 }
 
 fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
@@ -435,10 +519,19 @@ fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
             out::note(&format!("the step summary cannot be written: {error}"));
         }
     }
-    if std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
-        view::annotations(report).iter().for_each(|line| out::note(line));
+    if out::on_github() {
+        view::annotations(report).iter().for_each(|line| out::command(line));
     }
     Ok(())
+}
+
+/// Refuses to tell over a network what is not encrypted.
+fn check_alert_url(app: &App, url: &str) -> Result<(), CliError> {
+    let way = Way::of_url("--alert-url", url, "http");
+    match way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
+        Some(refusal) => Err(CliError::usage(refusal)),
+        None => Ok(()),
+    }
 }
 
 /// Tells whoever wants to hear; a deaf ear never changes the gate.
@@ -478,9 +571,15 @@ fn run_command(command: &str, severity: &str, message: &str) -> std::io::Result<
 }
 
 async fn post(url: &str, message: String) -> Result<(), String> {
-    let client =
-        reqwest::Client::builder().timeout(std::time::Duration::from_secs(10)).build().map_err(|e| e.to_string())?;
+    // a redirection may lead off the encrypted way, and takes the message along
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let client = client.timeout(std::time::Duration::from_secs(10)).build().map_err(|e| e.to_string())?;
     let sent = client.post(url).header("content-type", "application/json").body(message).send().await;
     // the URL may hold a secret: it is not repeated
-    sent.and_then(reqwest::Response::error_for_status).map(drop).map_err(|e| e.without_url().to_string())
+    let sent = sent.and_then(reqwest::Response::error_for_status).map_err(|e| e.without_url().to_string())?;
+    let status = sent.status();
+    match status.is_redirection() {
+        true => Err(format!("the server leads elsewhere ({status}), give the URL of that place")),
+        false => Ok(()),
+    }
 }

@@ -57,7 +57,8 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let reading = reading(args).map_err(|e| CliError::usage(format!("{}: {e}", answers.display())))?;
     let mut lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
     lines.notes.iter().for_each(|note| out::note(note));
-    let sample = sample(app, args, &dataset, &lines).await?;
+    let mut sample = sample(app, args, &dataset, &lines).await?;
+    sample.spec.notes.extend(lines.matched.clone());
     let questions = questions_of(dataset.as_ref(), &sample)?;
     if args.sample.preset.is_some() && !args.subset {
         keep_sampled(&mut lines, &questions, &format!("{} {}", sample.spec.preset, name)).map_err(CliError::usage)?;
@@ -239,7 +240,7 @@ mod tests {
         let lines = || {
             let by_question = ["a", "b", "c"].map(|id| (id.to_owned(), Line::default())).into();
             let not_run = ["e".to_owned()].into();
-            Lines { by_question, not_run, metric: None, notes: Vec::new() }
+            Lines { by_question, not_run, metric: None, notes: Vec::new(), matched: None }
         };
         let kept = |ids: &[&str]| {
             let mut lines = lines();

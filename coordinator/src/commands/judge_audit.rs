@@ -6,6 +6,7 @@ use bench_datasets::Dataset;
 use bench_grading::{judging::evidence::keep_evidence, planting::Kind};
 use bench_plan::{Preset, SampleRequest, SampledBank};
 use bench_proto::{
+    audit::PLANTED_SYSTEM,
     ids::RunId,
     spec::{DatasetSpec, IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
@@ -38,7 +39,7 @@ use crate::{
 /// Most bytes of a file of answers: it is all read into memory.
 const MOST_BYTES: u64 = 256 << 20;
 /// What planted answers count as: no memory system made them.
-const PLANTED: &str = "planted";
+const PLANTED: &str = PLANTED_SYSTEM;
 /// What answers of a run count as that somebody has graded.
 const GRADED: &str = "graded";
 

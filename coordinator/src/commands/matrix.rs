@@ -357,5 +357,8 @@ async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
         false => format!("{cells}, {}", counted(planned.iter().map(|of| u64::from(new(of))).sum(), "run")),
     };
     out::result(&format!("{what}: {} calls, {}{cap}", total.calls(), dollars(total.expected_usd())));
+    if let Some(beside) = total.metered_beside() {
+        out::result(beside);
+    }
     Ok(Exit::Done)
 }

@@ -1,12 +1,13 @@
 //! `models list`: which models have a price, what it is, and what else is known of them.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bench_models::{
     capabilities::Capabilities,
     prices::{LITELLM_TABLE, PriceSource, PriceTable, PricedModel, per_million},
     tokens::Encoding,
 };
+use bench_proto::redact;
 use serde_json::{Value, json};
 
 use crate::{
@@ -65,9 +66,14 @@ struct Listed<'a> {
     source: Option<&'a PriceSource>,
 }
 
+/// Where prices were read: an earlier release kept the password of an address in a price file.
+fn pages_of(source: &PriceSource) -> Vec<Cow<'_, str>> {
+    source.pages.iter().map(|page| redact::text(page)).collect()
+}
+
 /// A source with its pages, each on a line of its own: a long address stays whole.
 fn words_of(source: &PriceSource) -> String {
-    format!("  {} ({})\n    {}", source.provider, source.checked, source.pages.join("\n    "))
+    format!("  {} ({})\n    {}", source.provider, source.checked, pages_of(source).join("\n    "))
 }
 
 /// All models, by name; a line of the user's file goes before that of the build.
@@ -132,7 +138,23 @@ impl Listed<'_> {
             "long": price.standard.long.map(|long| json!({ "above": long.above, "usd_per_million": usd(long.rates) })),
             "services": price.services.iter().map(|(name, tier)| (name.clone(), usd(tier.rates))).collect::<serde_json::Map<_, _>>(),
             "batch_percent": price.batch_percent, "priced": self.day, "from": self.from, "provider": self.provider(),
-            "source": self.source.map(|source| json!({ "checked": source.checked, "pages": source.pages })),
+            "source": self.source.map(|source| json!({ "checked": source.checked, "pages": pages_of(source) })),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_that_a_price_file_keeps_is_not_shown() {
+        let pages = vec!["https://u:s3cret@prices.example/t.json?token=s3cret".to_owned(), "table.json".to_owned()];
+        let source = PriceSource { provider: "one".to_owned(), checked: "2030-01-01".to_owned(), pages };
+        let shown = "  one (2030-01-01)\n    https://***@prices.example/t.json?token=***\n    table.json";
+        assert_eq!(words_of(&source), shown);
+        let built_in = listed(None);
+        let pages = || built_in.iter().filter_map(|model| model.source).flat_map(|source| &source.pages);
+        assert!(pages().count() > 0 && pages().all(|page| redact::text(page) == page.as_str()), "these stay whole");
     }
 }

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
 
 use bench_models::prices::{self, LiteLlmTable, ModelKind, PriceTable, PricedModel, per_million};
+use bench_proto::redact;
 use bench_settings::{Way, bounded};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -18,8 +19,8 @@ use crate::{
 
 /// The table has four megabytes.
 const MOST_BYTES: u64 = 64 << 20;
-/// A server that sends nothing for so long is not waited for.
-const SILENCE: Duration = Duration::from_secs(30);
+/// A table that has not come in so long is not waited for, however a server sends it.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Names that are printed of each kind of difference; `--json` has all.
 const MOST_SHOWN: usize = 40;
 
@@ -32,10 +33,10 @@ pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
         .or_else(|| app.settings().models.price_file.clone())
         .unwrap_or_else(|| PathBuf::from("prices.json"));
     let before = existing(&to)?;
-    let text = table_text(app, &args.from).await?;
+    let text = table_text(&app.settings().allow_plaintext, &args.from, PATIENCE).await?;
     let today = jiff::Zoned::now().date().to_string();
-    let refuse = |problem: String| CliError::usage(format!("--from {}: {problem}", args.from));
-    let read = prices::read_litellm(&text, &args.providers, &today, &args.from).map_err(refuse)?;
+    let read = prices::read_litellm(&text, &args.providers, &today, &args.from)
+        .map_err(|problem| refused(&args.from, &problem))?;
     let changes = Changes::between(before.as_ref(), &read.table);
     if args.yes {
         let file = read.table.to_file(before.as_ref()).map_err(CliError::infrastructure_of)?;
@@ -44,6 +45,19 @@ pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
     }
     tell(args, &to, &read, &changes);
     Ok(Exit::Done)
+}
+
+/// What is wrong with a table; its address may hold a password.
+fn refused(from: &str, problem: &str) -> CliError {
+    CliError::usage(format!("--from {}: {problem}", redact::text(from)))
+}
+
+/// Why a table did not come, and what to do; its address may hold a password.
+fn not_had(from: &str, error: reqwest::Error) -> CliError {
+    let error = error.without_url();
+    let why = if error.is_timeout() { "it does not come in time".to_owned() } else { error.to_string() };
+    let advice = "check the address, or save the table and give --from its FILE; no price was changed";
+    CliError::infrastructure(format!("--from {}: {why}: {advice}", redact::text(from))).because(error)
 }
 
 /// The price file that is to be written over.
@@ -59,21 +73,18 @@ fn existing(path: &std::path::Path) -> Result<Option<PriceTable>, CliError> {
 }
 
 /// The text of a table on this disk or elsewhere, bounded.
-async fn table_text(app: &App, from: &str) -> Result<String, CliError> {
+async fn table_text(allow_plaintext: &[String], from: &str, patience: Duration) -> Result<String, CliError> {
     let mut text = String::new();
     if from.contains("://") {
         if !from.starts_with("https://") && !from.starts_with("http://") {
             return Err(CliError::usage("--from takes a file, or a URL that begins with https://"));
         }
         let way = Way::of_url("--from", from, "http");
-        if let Some(refusal) = way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
+        if let Some(refusal) = way.and_then(|way| way.refusal(allow_plaintext)) {
             return Err(CliError::usage(refusal));
         }
-        let failed = |error: reqwest::Error| {
-            let error = error.without_url();
-            CliError::infrastructure(format!("--from: {error}")).because(error)
-        };
-        let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE);
+        let failed = |error: reqwest::Error| not_had(from, error);
+        let client = reqwest::Client::builder().timeout(patience);
         // a redirection must not lead off the encrypted way
         let client = client.https_only(from.starts_with("https://")).build().map_err(failed)?;
         let sent = client.get(from).send().await.and_then(reqwest::Response::error_for_status);
@@ -203,6 +214,36 @@ fn tell(args: &PricesUpdateArgs, to: &std::path::Path, read: &LiteLlmTable, chan
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_said_without_its_password() {
+        let said = refused("https://u:s3cret@prices.example/t.json?key=s3cret", "no object of models").message;
+        assert_eq!(said, "--from https://***@prices.example/t.json?key=***: no object of models");
+        assert_eq!(refused("table.json", "it is empty").message, "--from table.json: it is empty");
+    }
+
+    #[tokio::test]
+    async fn a_table_that_comes_byte_by_byte_is_given_up_and_a_dead_address_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let place = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            // an answer to nothing would be a mistake of another kind
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let from = format!("http://u:s3cret@{place}/t.json");
+        let slow = table_text(&[], &from, Duration::from_millis(300)).await.expect_err("is given up").message;
+        let shown = format!("--from http://***@{place}/t.json: ");
+        assert!(slow.starts_with(&shown) && slow.contains("it does not come in time: check the address"), "{slow}");
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|gone| gone.local_addr()).expect("an address");
+        let dead = table_text(&[], &format!("http://{gone}/t.json"), PATIENCE).await.expect_err("nobody is there");
+        let said = format!("--from http://{gone}/t.json: ");
+        assert!(dead.message.starts_with(&said) && dead.message.contains("save the table"), "{}", dead.message);
+    }
 
     #[test]
     fn a_version_that_loses_its_own_price_is_shown_as_changed() {

@@ -20,6 +20,7 @@ use crate::{
     comparison::{inputs::LoadedRun, matrix::matrix_report, pair},
     exit::{CliError, CliResult, Exit},
     out,
+    planning::check_trace_url,
     results::{
         self,
         answer_key::{self, Source},
@@ -36,6 +37,9 @@ use crate::{
 
 /// Prints the result of a run in one format, or writes several to a folder; the run is only read. Or makes the page of all runs.
 pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
+    if let Some(url) = &args.trace_url {
+        check_trace_url("--trace-url", url)?;
+    }
     match &args.run {
         Some(run) => one(app, args, run).await,
         None => index(app, args).await,

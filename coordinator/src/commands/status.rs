@@ -3,7 +3,7 @@
 use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{Role, RunNo},
-    summary::GroupSummary,
+    summary::{GroupSummary, MeteredRefused},
     text::one_line,
 };
 use bench_store::{
@@ -25,6 +25,7 @@ use crate::{
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
+        refused_calls,
         score::{Score, score_of},
         waiting::{Waiting, at_its_end, before_its_begin},
     },
@@ -113,6 +114,8 @@ struct RunStatus<'a> {
     waits_for_runs: Option<String>,
     failed_banks: Vec<(String, String)>,
     outages: Vec<Away>,
+    /// Which calls of its memory system the meter has refused.
+    refused_calls: Vec<MeteredRefused>,
     /// How far its latency probe is.
     probing: Option<Probing>,
     /// What was lost and brought back when the store went back in time.
@@ -150,6 +153,7 @@ impl<'a> RunStatus<'a> {
             },
             open,
             outages: outages::away(store, run).await?,
+            refused_calls: refused_calls::of_run(store, run).await?,
             probing: latency::probing(store, run).await?,
             waits_for: store.waits_for(run.run_no).await?,
             went_back: went_back(store, run.run_no).await?,
@@ -244,6 +248,7 @@ impl<'a> RunStatus<'a> {
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
+        lines.extend(self.refused_calls.iter().map(|of| format!("  {}", of.words())));
         // the first says when it happened, the last ones what became of it
         lines.extend(self.went_back.iter().rev().take(MOST_EVENTS).rev().map(|event| format!("  {event}")));
         if let Some(why) = self.why() {
@@ -281,6 +286,7 @@ impl<'a> RunStatus<'a> {
             })),
             "cluster": self.cluster.map(Overview::json),
             "outages": self.outages,
+            "refused_calls": self.refused_calls,
             "next_probe": self.outages.iter().map(|away| away.next_probe_seconds).reduce(f64::min),
             "went_back": self.went_back,
             "failed_banks": self.failed_banks.iter().map(|(bank, reason)| json!({"bank": bank, "reason": reason})).collect::<Vec<_>>(),

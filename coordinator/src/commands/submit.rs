@@ -18,6 +18,7 @@ use crate::{
     planning::{
         PlannedRun,
         self_check::{self, SelfCheckResult},
+        unused_prices,
     },
     results,
     runs::{
@@ -54,6 +55,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let group = plan(app, args, will_call).instrument(span.clone()).await?;
     let repeats = args.repeats.filter(|n| *n > 1);
     let spec = &group.measured.spec;
+    unused_prices(spec).iter().for_each(|unused| out::note(unused));
 
     // 2. estimate: calls, tokens, dollars, minutes and the interval to expect
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };

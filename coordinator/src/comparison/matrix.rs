@@ -171,7 +171,7 @@ fn mean_of(probes: &[LatencyProbe]) -> Option<CellProbe> {
         let all: Vec<f64> = probes.iter().filter_map(of).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     };
-    let n = probes.iter().map(|probe| probe.n).sum();
+    let n = probes.iter().map(|probe| probe.n).fold(0, u64::saturating_add);
     Some(CellProbe { n, p50_ms: mean(|probe| probe.p50_ms)?, p95_ms: mean(|probe| probe.p95_ms)? })
 }
 

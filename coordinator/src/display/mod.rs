@@ -21,7 +21,7 @@ use crate::{
     standing::{
         Standing, latency, outages,
         progress::{self, ProgressMeter, Snapshot},
-        score,
+        refused_calls, score,
         waiting::Waiting,
     },
 };
@@ -134,10 +134,12 @@ fn show(
 /// What is known of runs at this look.
 async fn snapshot(store: &dyn Store, meter: &mut ProgressMeter, rows: Vec<RunRow>) -> Option<Snapshot> {
     let reported = score::reported(store, &rows).await;
+    let refused_calls = refused_calls::of_runs(store, &rows).await.unwrap_or_default();
     let row = progress::together(rows)?;
     let mut snapshot = meter.look(&row);
     snapshot.workers = workers(store, &row).await;
     snapshot.outages = outages::away(store, &row).await.unwrap_or_default();
+    snapshot.refused_calls = refused_calls;
     snapshot.latency_probe = latency::probing(store, &row).await.unwrap_or_default();
     if snapshot.outages.is_empty() && meter.is_still() {
         snapshot.waits = Waiting::read(store, &row).await.unwrap_or_default();

@@ -36,6 +36,8 @@ pub(crate) struct Lines {
     pub(crate) metric: Option<String>,
     /// How the file was read, for its user.
     pub(crate) notes: Vec<String>,
+    /// How its questions were found, where it has ids that are not the dataset's: whoever reads the result has to know.
+    pub(crate) matched: Option<String>,
 }
 
 impl Lines {
@@ -102,13 +104,16 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
         name_categories(&dataset.manifest().categories, lines);
     }
     add_texts(dataset, &mut banks, lines.iter().chain(&not_run))?;
-    let (mut by_question, not_run) = by_question(&banks, lines, &not_run).map_err(in_file)?;
+    let mut resolver = Resolver::new(&banks);
+    let (mut by_question, not_run) = by_question(&mut resolver, lines, &not_run).map_err(in_file)?;
+    let matched = resolver.say();
+    notes.extend(matched.clone());
     if !not_run.is_empty() {
         notes.push(format!("not run, as the file says: {} of its questions", not_run.len()));
     }
     notes.extend(drop_gold(dataset, &mut by_question)?);
     notes.extend(retrieved::settle(dataset, &banks, &mut by_question)?.say().map_err(in_file)?);
-    Ok(Lines { by_question, not_run, metric, notes })
+    Ok(Lines { by_question, not_run, metric, notes, matched })
 }
 
 /// A field that the user names and that no record has is a mistake, not a field that is empty everywhere.
@@ -269,11 +274,10 @@ fn drop_gold(dataset: &dyn Dataset, lines: &mut BTreeMap<String, Line>) -> Resul
 
 /// Lines by question, each question once, and the questions that have none because they were not run.
 fn by_question(
-    banks: &[KnownBank],
+    resolver: &mut Resolver<'_>,
     lines: Vec<Line>,
     not_run: &[Line],
 ) -> Result<(BTreeMap<String, Line>, BTreeSet<String>), ImportError> {
-    let mut resolver = Resolver::new(banks);
     let mut found: BTreeMap<String, Line> = BTreeMap::new();
     for line in lines {
         let id = resolver.resolve(&line)?;
@@ -441,6 +445,17 @@ mod tests {
         assert_eq!(read[2].retrieved, Some(vec!["D1:9999".to_owned()]), "its session is known");
         let (lines, _) = of([r#""D1:1""#, "", ""]).expect("reads");
         assert!(lines.notes.is_empty(), "{:?}", lines.notes);
+    }
+
+    #[test]
+    fn ids_that_are_not_the_datasets_are_told_to_the_user_and_to_the_report() {
+        let text = "{\"question_id\": \"locomo_0_qa0\", \"score\": 1}\n{\"question_id\": \"Q1\", \"score\": 0}\n";
+        let (lines, _) = three("theirs.jsonl", text).expect("reads");
+        let matched = lines.matched.clone().expect("is told");
+        assert!(matched.starts_with("1 id is not the dataset's: read as numbers"), "{matched}");
+        assert!(lines.notes.contains(&matched) && lines.by_question.len() == 2, "{:?}", lines.notes);
+        let (lines, _) = three("theirs.jsonl", "{\"question_id\": \"Q1\", \"score\": 0}\n").expect("reads");
+        assert_eq!(lines.matched, None);
     }
 
     #[test]

@@ -6,10 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bench_proto::text::one_line;
+
 use super::{ImportError, fields::Line, lookup::plain};
 
 /// Words before the number of a question in ids that count.
 const QUESTION_WORDS: [&str; 3] = ["question", "qa", "q"];
+/// Characters of a question or an id of a file that are shown.
+const MOST_SHOWN: usize = 60;
 
 /// A question of the dataset.
 #[derive(Debug, Clone)]
@@ -40,9 +44,76 @@ pub(crate) struct Resolver<'a> {
     by_letters: HashMap<(usize, String), Vec<usize>>,
     /// Questions that were found by their text.
     taken: HashSet<(usize, usize)>,
+    /// The run whose questions they are: a part of the dataset, in which places mean nothing.
+    run: Option<&'a str>,
+    /// Lines without an id, found by conversation and place.
+    by_place: Foreign,
+    /// Lines that were found by numbers, and those that were found by a text, though they have an id.
+    by_number: Foreign,
+    by_words: Foreign,
+}
+
+/// How a question was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The dataset's own id.
+    Id,
+    /// Numbers of its conversation and of its place.
+    Number,
+    /// The words of its question.
+    Text,
+}
+
+/// Lines whose ids are not the dataset's.
+#[derive(Debug, Default)]
+struct Foreign {
+    n: u64,
+    /// Those of them that have no text which could agree.
+    without_text: u64,
+    /// What the first of them says, and what it was taken for.
+    first: Option<(String, String)>,
+}
+
+/// How lines were read that have no id of the dataset.
+enum How<'h> {
+    /// By the conversation and the number of the question in it; they have no ids.
+    Place,
+    /// By their ids, in these words.
+    Id(&'h str),
+}
+
+impl Foreign {
+    fn add(&mut self, line: &Line, given: &str, id: &str) {
+        self.n += 1;
+        self.without_text += u64::from(line.text.is_none());
+        if self.first.is_none() {
+            self.first = Some((one_line(given).chars().take(MOST_SHOWN).collect(), id.to_owned()));
+        }
+    }
+
+    /// How they were read, in words; nothing where there are none.
+    fn say(&self, how: How<'_>) -> Option<String> {
+        let (given, id) = self.first.as_ref()?;
+        let n = self.n;
+        Some(match how {
+            How::Place if n == 1 => {
+                format!("1 question is named by its conversation and its place, counted from 0: {given} = {id}")
+            }
+            How::Place => format!(
+                "{n} questions are named by their conversation and their place, counted from 0; first: {given} = {id}"
+            ),
+            How::Id(how) if n == 1 => format!("1 id is not the dataset's: {how}: {given} = {id}"),
+            How::Id(how) => format!("{n} ids are not the dataset's: {how}; first: {given} = {id}"),
+        })
+    }
 }
 
 impl<'a> Resolver<'a> {
+    /// Looks among the questions of a run alone. It has a part of the dataset's: a number says nothing of which is meant.
+    pub(crate) fn of_run(run: &'a str, banks: &'a [KnownBank]) -> Self {
+        Self { run: Some(run), ..Self::new(banks) }
+    }
+
     pub(crate) fn new(banks: &'a [KnownBank]) -> Self {
         let mut by_id = HashMap::new();
         let mut by_text: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
@@ -54,7 +125,17 @@ impl<'a> Resolver<'a> {
                 by_letters.entry((bank, plain(&question.text))).or_default().push(place);
             }
         }
-        Self { banks, by_id, by_text, by_letters, taken: HashSet::new() }
+        Self {
+            banks,
+            by_id,
+            by_text,
+            by_letters,
+            taken: HashSet::new(),
+            run: None,
+            by_place: Foreign::default(),
+            by_number: Foreign::default(),
+            by_words: Foreign::default(),
+        }
     }
 
     /// Whether a name is a question's id, of the dataset or one that counts with a word (`locomo_3_qa17`).
@@ -71,28 +152,52 @@ impl<'a> Resolver<'a> {
     /// # Errors
     /// The line's place and what ids look like.
     pub(crate) fn resolve(&mut self, line: &Line) -> Result<String, ImportError> {
-        let (bank, place) = self.find(line).ok_or_else(|| self.unknown(line))?;
-        Ok(self.banks[bank].questions[place].id.clone())
+        let ((bank, place), by) = self.find(line).ok_or_else(|| self.unknown(line))?;
+        let id = self.banks[bank].questions[place].id.clone();
+        match (by, &line.id) {
+            (By::Id, _) | (By::Text, None) => {}
+            (By::Text, Some(given)) => self.by_words.add(line, given, &id),
+            (By::Number, Some(given)) => self.by_number.add(line, given, &id),
+            (By::Number, None) => {
+                let conversation = line.banks.first().map_or("", String::as_str);
+                self.by_place.add(line, &format!("{conversation}, {}", line.index.unwrap_or_default()), &id);
+            }
+        }
+        Ok(id)
     }
 
-    fn find(&mut self, line: &Line) -> Option<(usize, usize)> {
+    /// How the questions of lines were found whose ids are not the dataset's; nothing where all have one.
+    pub(crate) fn say(&self) -> Option<String> {
+        let mut how = "read as numbers of the conversation (or its id) and of the question, counted from 0".to_owned();
+        how.push_str(match self.by_number.without_text {
+            0 => ", with which their texts agree",
+            _ => ", as nothing beside them says otherwise",
+        });
+        let by_words = self.by_words.say(How::Id("found by the text of the question"));
+        let parts = [self.by_place.say(How::Place), self.by_number.say(How::Id(&how)), by_words];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn find(&mut self, line: &Line) -> Option<((usize, usize), By)> {
         // some files keep the question's id where others keep the conversation's
         let ids = line.id.iter().chain(&line.banks);
         if let Some(found) = ids.filter_map(|id| self.by_id.get(id.as_str())).next() {
-            return Some(*found);
+            return Some((*found, By::Id));
         }
         let text = line.text.as_deref();
-        if let Some(found) = line.id.as_deref().and_then(|id| self.counted(id, text)) {
-            return Some(found);
+        let counted = line.id.as_deref().filter(|_| self.run.is_none()).and_then(|id| self.counted(id, text));
+        if let Some(found) = counted {
+            return Some((found, By::Number));
         }
         let from_id = line.id.as_deref().and_then(trailing_number).map(|(before, _)| conversation_part(before));
         let banks: Vec<usize> =
             line.banks.iter().map(String::as_str).chain(from_id).filter_map(|name| self.bank(name)).collect();
         let index = line.index.map(|index| index as usize).or_else(|| line.id.as_deref()?.parse().ok());
-        if let (Some(bank), Some(place)) = (banks.first(), index)
+        if let (None, Some(bank), Some(place)) = (self.run, banks.first(), index)
             && self.fits(*bank, place, text)
         {
-            return Some((*bank, place));
+            return Some(((*bank, place), By::Number));
         }
         let text = text?.trim();
         let everywhere = || (0..self.banks.len()).collect::<Vec<usize>>();
@@ -102,7 +207,7 @@ impl<'a> Resolver<'a> {
             holders.next().filter(|_| holders.next().is_none())
         });
         let (bank, places) = found?;
-        self.next_of(bank, places, line.category.as_deref())
+        self.next_of(bank, places, line.category.as_deref()).map(|found| (found, By::Text))
     }
 
     /// The conversations with a text, and where it stands in them.
@@ -139,7 +244,7 @@ impl<'a> Resolver<'a> {
     fn bank(&self, name: &str) -> Option<usize> {
         let by = |same: &dyn Fn(&str) -> bool| self.banks.iter().position(|bank| same(&bank.bank_id));
         let letters = plain(name);
-        let number = trailing_number(name).map(|(_, number)| number);
+        let number = trailing_number(name).map(|(_, number)| number).filter(|_| !self.runs_into_one(name));
         by(&|id| id.eq_ignore_ascii_case(name))
             .or_else(|| by(&|id| plain(id) == letters))
             .or_else(|| number.filter(|number| *number < self.banks.len()))
@@ -151,6 +256,20 @@ impl<'a> Resolver<'a> {
             })
     }
 
+    /// Whether a name is the id of a conversation behind letters that are none of it (`zzzconv-26`): what it names is something else,
+    /// whatever its number is.
+    fn runs_into_one(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.banks.iter().any(|bank| {
+            let id = bank.bank_id.to_lowercase();
+            // `n1` ends words, `conv-26` does not
+            let letters = id.chars().take_while(|c| c.is_alphabetic()).count();
+            let is_a_name = letters >= 3 && id.contains(|c: char| !c.is_alphanumeric());
+            let before = name.strip_suffix(id.as_str()).filter(|_| is_a_name);
+            before.is_some_and(|before| before.ends_with(char::is_alphabetic))
+        })
+    }
+
     /// Whether a place exists and, when the line has a text, holds that question.
     fn fits(&self, bank: usize, place: usize, text: Option<&str>) -> bool {
         let known = self.banks[bank].questions.get(place).map(|question| question.text.as_str());
@@ -159,13 +278,18 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown(&self, line: &Line) -> ImportError {
-        let what = match (&line.id, &line.text) {
-            (Some(id), _) => format!("question id '{id}' is not in the dataset"),
-            (None, Some(text)) => {
-                let short: String = text.chars().take(60).collect();
+        let what = match (&line.id, &line.text, self.run) {
+            (Some(id), _, Some(run)) => {
+                format!(
+                    "question id '{id}' is none of run {run}: its sample leaves the question out, or the dataset has none"
+                )
+            }
+            (Some(id), _, None) => format!("question id '{id}' is not in the dataset"),
+            (None, Some(text), _) => {
+                let short: String = text.chars().take(MOST_SHOWN).collect();
                 format!("the question '{short}' is not in the dataset, or in more than one conversation")
             }
-            (None, None) => "no such question in the dataset".to_owned(),
+            (None, None, _) => "no such question in the dataset".to_owned(),
         };
         let example = self.banks.first().and_then(|bank| bank.questions.first()).map_or("", |question| &question.id);
         ImportError::at(&line.place, format!("{what}; ids look like '{example}'"))
@@ -238,6 +362,62 @@ mod tests {
         assert_eq!(by(&banks, elsewhere).as_deref(), Ok("conv-30:0"));
         let number = Line { id: Some("1".into()), banks: vec!["30".into()], ..Line::default() };
         assert_eq!(by(&banks, number).as_deref(), Ok("conv-30:1"));
+    }
+
+    #[test]
+    fn ids_that_are_not_the_datasets_are_told_with_how_they_were_read() {
+        let banks = banks();
+        let mut resolver = Resolver::new(&banks);
+        let mut read = |id: &str, text: Option<&str>| {
+            let line = Line { id: Some(id.into()), text: text.map(str::to_owned), ..Line::default() };
+            let found = resolver.resolve(&line).ok();
+            (found, resolver.say())
+        };
+        assert_eq!(read("conv-26:0", None), (Some("conv-26:0".to_owned()), None), "all ids are the dataset's");
+        let (found, said) = read("conv-1:0", None);
+        assert_eq!(found.as_deref(), Some("conv-30:0"));
+        let said = said.expect("is told");
+        assert!(said.starts_with("1 id is not the dataset's: read as numbers"), "{said}");
+        assert!(said.contains("counted from 0") && said.ends_with(": conv-1:0 = conv-30:0"), "{said}");
+        let said = read("x", Some("\"why\" not?")).1.expect("is told");
+        assert!(said.ends_with("; 1 id is not the dataset's: found by the text of the question: x = conv-30:1"));
+
+        let mut agreeing = Resolver::new(&banks);
+        let line = Line { id: Some("locomo_1_qa0".into()), text: Some("when?".into()), ..Line::default() };
+        assert_eq!(agreeing.resolve(&line).ok().as_deref(), Some("conv-30:0"));
+        assert!(agreeing.say().is_some_and(|said| said.contains("with which their texts agree")));
+
+        let mut placed = Resolver::new(&banks);
+        let line = Line { banks: vec!["conv-26".into()], index: Some(0), ..Line::default() };
+        assert_eq!(placed.resolve(&line).ok().as_deref(), Some("conv-26:0"));
+        let said = "1 question is named by its conversation and its place, counted from 0: conv-26, 0 = conv-26:0";
+        assert_eq!(placed.say().as_deref(), Some(said));
+    }
+
+    #[test]
+    fn an_id_behind_letters_that_are_none_of_it_is_another() {
+        let banks = [0, 1].map(|number| KnownBank { bank_id: format!("sim-1-{number}"), ..banks().remove(0) });
+        let id = |id: &str| by(&banks, Line { id: Some(id.into()), ..Line::default() });
+        assert!(id("zzzsim-1-1:0").is_err() && id("ZZZSIM-1-1_qa0").is_err());
+        for read in ["locomo_1_qa0", "locomo_sim-1-1:0", "user_1:0"] {
+            assert!(id(read).is_ok(), "{read}");
+        }
+        let short = [0, 1].map(|number| KnownBank { bank_id: format!("n{number}"), ..self::banks().remove(0) });
+        assert!(by(&short, Line { id: Some("conversation1_q0".into()), ..Line::default() }).is_ok());
+    }
+
+    #[test]
+    fn a_question_that_a_run_did_not_ask_is_told_as_such_and_never_counted() {
+        let mut banks = banks();
+        banks[0].questions.remove(0);
+        let mut resolver = Resolver::of_run("mine", &banks);
+        let mut id = |id: &str| {
+            let line = Line { place: "record 1".into(), id: Some(id.into()), ..Line::default() };
+            resolver.resolve(&line).map_err(|e| e.to_string())
+        };
+        assert_eq!(id("conv-26:1").as_deref(), Ok("conv-26:1"));
+        let refused = id("conv-26:0").expect_err("another question is at that place");
+        assert!(refused.contains("'conv-26:0' is none of run mine: its sample leaves the question out"), "{refused}");
     }
 
     #[test]

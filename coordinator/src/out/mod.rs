@@ -2,8 +2,8 @@
 //! to who ends the process ([`lost`]).
 //!
 //! Whatever goes to a terminal goes through here, and what others have put into it (names of runs, answers, a system's words)
-//! neither moves the cursor nor turns the direction of writing. [`tables`] is the one look of tables, [`amounts`] and [`times`]
-//! say dollars, seconds and dates as people read them.
+//! neither moves the cursor nor turns the direction of writing, nor is it a command to GitHub's runner, which obeys lines of what a
+//! step prints. [`tables`] is the one look of tables, [`amounts`] and [`times`] say dollars, seconds and dates as people read them.
 
 pub(crate) mod amounts;
 pub(crate) mod tables;
@@ -12,7 +12,7 @@ pub(crate) mod times;
 use std::{
     borrow::Cow,
     io::{IsTerminal, Write},
-    sync::OnceLock,
+    sync::{LazyLock, OnceLock},
 };
 
 use bench_proto::text::{self, plain};
@@ -23,21 +23,21 @@ const NARROWEST: usize = 40;
 
 /// Writes a result with a newline to standard output.
 pub(crate) fn result(text: &str) {
-    write(&plain(text));
+    write(&logged(&plain(text)));
 }
 
 /// Writes a result that is made of words: its lines end between them, within the width of the terminal.
 pub(crate) fn words(text: &str) {
     let text = plain(text);
     match width() {
-        Some(width) => write(&within(&text, width)),
-        None => write(&text),
+        Some(width) => write(&logged(&within(&text, width))),
+        None => write(&logged(&text)),
     }
 }
 
 /// Writes a result that has colours of its own; what others have put into it was cleaned before it was painted.
 pub(crate) fn painted(text: &str) {
-    write(&without_acts(text));
+    write(&logged(&without_acts(text)));
 }
 
 /// Writes the text of a file, which its format has made harmless.
@@ -47,8 +47,30 @@ pub(crate) fn file(text: &str) {
 
 /// Writes a line for the person to standard error.
 pub(crate) fn note(text: &str) {
+    say(&logged(&plain(text)));
+}
+
+/// Writes a command for GitHub's runner, whose parts were escaped, to standard error.
+pub(crate) fn command(text: &str) {
+    say(&plain(text));
+}
+
+fn say(line: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = writeln!(err, "{}", plain(text));
+    let _ = writeln!(err, "{line}");
+}
+
+/// Whether this is a step of a workflow on GitHub, whose runner reads what it prints.
+#[must_use]
+pub(crate) fn on_github() -> bool {
+    static ON: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"));
+    *ON
+}
+
+/// A text as it may stand in the log of whoever runs this program.
+fn logged(text: &str) -> Cow<'_, str> {
+    if on_github() { without_commands(text) } else { text.into() }
 }
 
 /// Whether a person sits in front of this program and can be asked.
@@ -67,6 +89,7 @@ pub(crate) async fn ask(question: &str) -> bool {
 /// Writes a value as pretty JSON to standard output.
 pub(crate) fn json<T: serde::Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
+        Ok(text) if on_github() => write(&json_without_commands(&text::json(&text))),
         Ok(text) => write(&text::json(&text)),
         Err(error) => note(&format!("cannot be shown as JSON: {error}")),
     }
@@ -135,9 +158,49 @@ fn without_acts(text: &str) -> Cow<'_, str> {
     clean.into()
 }
 
+/// How a command begins that GitHub's runner finds anywhere in a line.
+const ANYWHERE: &str = "##[";
+
+/// A text of which GitHub's runner obeys nothing: it looks for `::` where a line begins, behind blanks too, and for [`ANYWHERE`].
+fn without_commands(text: &str) -> Cow<'_, str> {
+    let begins = |line: &str| line.trim_start().starts_with("::");
+    let ends = ['\n', '\r'];
+    if !text.contains(ANYWHERE) && !text.split(ends).any(begins) {
+        return text.into();
+    }
+    let harmless = |line: &str| {
+        let line = line.replace(ANYWHERE, "## [");
+        if begins(&line) { line.replacen("::", ": :", 1) } else { line }
+    };
+    text.split_inclusive(ends).map(harmless).collect::<String>().into()
+}
+
+/// The same JSON: it stands in strings only, and no line of it begins with `::`.
+fn json_without_commands(json: &str) -> Cow<'_, str> {
+    if json.contains(ANYWHERE) { json.replace(ANYWHERE, r"##\u005b").into() } else { json.into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_others_are_no_commands_to_the_runner_of_a_workflow() {
+        for (given, seen) in [
+            ("a ##[set-output name=x]y", "a ## [set-output name=x]y"),
+            ("::set-output name=x::y", ": :set-output name=x::y"),
+            ("one\n  ::add-mask::x\r\u{a0}::stop-commands::t\n", "one\n  : :add-mask::x\r\u{a0}: :stop-commands::t\n"),
+            ("##[group]\n::endgroup::", "## [group]\n: :endgroup::"),
+            ("std::fmt, # [x], ##x[", "std::fmt, # [x], ##x["),
+        ] {
+            assert_eq!(without_commands(given), seen);
+        }
+        let line = serde_json::json!({ "answer": "##[set-env name=x]y", "\\##[": "::error::" });
+        let told = serde_json::to_string_pretty(&line).expect("is written");
+        let harmless = json_without_commands(&told);
+        assert!(!harmless.contains("##[") && without_commands(&harmless) == harmless, "{harmless}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).expect("is JSON"), line, "it says the same");
+    }
 
     #[test]
     fn colours_are_all_that_is_obeyed() {

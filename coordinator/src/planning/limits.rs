@@ -7,6 +7,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 use bench_settings::RunSettings;
+use bench_systems::adapter::literal;
 
 use super::models::{UserPrices, price_lines};
 use crate::{app::App, exit::CliError};
@@ -90,11 +91,21 @@ pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
 /// What a run says about its traces.
 ///
 /// # Errors
-/// Exit 2 for a URL that cannot lead to a trace.
+/// Exit 2 for a URL that cannot lead to a trace, or holds what looks like a key.
+/// Refuses an address of traces that holds a key, or that leads nowhere: it stands in reports, whoever set it.
+///
+/// # Errors
+/// What is wrong with it, as a mistake in usage.
+pub(crate) fn check_trace_url(setting: &str, url: &str) -> Result<(), CliError> {
+    // first: what is said of anything else repeats it
+    literal::check_link(setting, url).map_err(CliError::usage)?;
+    TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))
+}
+
 fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
     let trace = &settings.trace;
     if let Some(url) = &trace.url {
-        TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))?;
+        check_trace_url("trace.url", url)?;
     }
     Ok(TracePolicy {
         url: trace.url.clone(),

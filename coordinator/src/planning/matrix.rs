@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_proto::{reason::Reason, weight};
+use bench_proto::{reason::Reason, redact, weight};
 use serde::Deserialize;
 
 use crate::{cli::MOST_REPEATS, exit::CliError, standing::naming::check_name};
@@ -69,9 +69,9 @@ pub(crate) struct MatrixFile {
     baseline: BTreeMap<String, Value>,
     /// Flag of `submit`, without its dashes → values.
     axes: BTreeMap<String, Vec<Value>>,
-    /// Combinations that are left out: those that have all of these values.
+    /// Combinations that are left out: those that have all of these values, of a list any one.
     #[serde(default)]
-    exclude: Vec<BTreeMap<String, Value>>,
+    exclude: Vec<BTreeMap<String, Excluded>>,
     /// Combinations besides; an axis that one does not name has its first value.
     #[serde(default)]
     include: Vec<BTreeMap<String, Value>>,
@@ -92,7 +92,7 @@ enum Form {
 
 /// A value of an axis.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a value is one text, one number, true or false")]
 enum Value {
     Flag(bool),
     Whole(i64),
@@ -108,6 +108,30 @@ impl Value {
             Self::Real(real) => real.to_string(),
             Self::Text(text) => text.clone(),
         }
+    }
+}
+
+/// What an exclusion says of an axis.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "an exclusion says of an axis one value, or a list of values: a text, a number, true or false"
+)]
+enum Excluded {
+    One(Value),
+    AnyOf(Vec<Value>),
+}
+
+impl Excluded {
+    fn values(&self) -> &[Value] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::AnyOf(values) => values,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.values().iter().map(Value::text).collect::<Vec<_>>().join(" or ")
     }
 }
 
@@ -195,7 +219,7 @@ impl Matrix {
     pub(crate) fn of_cell(&self, cell: &Cell, error: CliError) -> CliError {
         let line = self.line_about(cell, &error.message).or_else(|| self.line_of("axes"));
         let place = line.map(|line| format!(":{line}")).unwrap_or_default();
-        let message = format!("{}{place}: {}: {}", self.path, cell.label(), error.message);
+        let message = format!("{}{place}: {}: {}", self.path, redact::words(&cell.label()), error.message);
         error.saying(message)
     }
 
@@ -311,7 +335,12 @@ impl Matrix {
     /// Refuses a baseline, exclusions and inclusions of axes that are not there, and exclusions of values that are not there.
     fn check_named(&self) -> Result<(), CliError> {
         let MatrixFile { axes, baseline, exclude, include, settings, .. } = &self.file;
-        for (axis, value) in [baseline].into_iter().chain(include).chain(exclude).flatten() {
+        let excluded: Vec<(&String, &Value)> = exclude
+            .iter()
+            .flatten()
+            .flat_map(|(axis, of)| of.values().iter().map(move |value| (axis, value)))
+            .collect();
+        for (axis, value) in [baseline].into_iter().chain(include).flatten().chain(excluded.iter().copied()) {
             if !axes.contains_key(axis) {
                 let (value, known) = (value.text(), axes.keys().cloned().collect::<Vec<_>>().join(", "));
                 let why = format!("{axis} = {value}: there is no axis {axis}; the axes are {known}");
@@ -324,7 +353,7 @@ impl Matrix {
                 return Err(self.error_of((axis, &text), &format!("settings '{text}' are not among [settings]")));
             }
         }
-        for (axis, value) in exclude.iter().flatten() {
+        for (axis, value) in excluded {
             let known =
                 axes.get(axis).is_some_and(|values| values.contains(value)) || baseline.get(axis) == Some(value);
             if !known {
@@ -349,10 +378,12 @@ impl Matrix {
         };
         for named in exclude {
             let before = all.len();
-            all.retain(|cell| !named.iter().all(|(axis, value)| cell.get(axis.as_str()) == Some(&value)));
+            let is_of = |cell: &Combination<'_>, (axis, of): (&String, &Excluded)| {
+                cell.get(axis.as_str()).is_some_and(|&own| of.values().contains(own))
+            };
+            all.retain(|cell| !named.iter().all(|of| is_of(cell, of)));
             if all.len() == before {
-                let named: Vec<String> =
-                    named.iter().map(|(axis, value)| format!("{axis} = {}", value.text())).collect();
+                let named: Vec<String> = named.iter().map(|(axis, of)| format!("{axis} = {}", of.text())).collect();
                 let why = format!("the exclusion of {} leaves out no cell", named.join(", "));
                 return Err(self.error("exclude", &why));
             }
@@ -537,6 +568,29 @@ mod tests {
     }
 
     #[test]
+    fn an_exclusion_takes_a_list_of_values_and_what_it_does_not_take_is_said() {
+        let text = "[axes]\nsystem = ['bm25', 'none', 'random']\ntop-k = [5, 10]\n[[exclude]]\nsystem = ['bm25', 'random']\ntop-k = 5\n";
+        assert_eq!(
+            labels(text),
+            [
+                "cell 1 (system = bm25, top-k = 10)",
+                "cell 2 (system = none, top-k = 5)",
+                "cell 3 (system = none, top-k = 10)",
+                "cell 4 (system = random, top-k = 10)"
+            ]
+        );
+        for (wrong, said) in [
+            ("[[exclude]]\nsystem = ['none', 'nobody']\n", "system = nobody is a value of no axis"),
+            ("[[exclude]]\nsystem = {a = 1}\n", "one value, or a list of values"),
+            ("[[include]]\nsystem = ['none']\n", "a value is one text, one number, true or false"),
+        ] {
+            let refused = read(&format!("[axes]\nsystem = ['bm25', 'none']\n{wrong}")).err();
+            let refused = refused.map(|error| error.message).unwrap_or_default();
+            assert!(refused.contains(said) && !refused.contains("untagged"), "{refused}");
+        }
+    }
+
+    #[test]
     fn an_ablation_changes_one_thing_at_a_time() {
         let text = "form = 'ablation'\n[axes]\nsystem = ['bm25', 'none']\ntop-k = [5, 10, 20]\n";
         assert_eq!(
@@ -627,6 +681,13 @@ mod tests {
         let matrix = read("[axes]\ntop-k = [5]\nsystem = ['a', 'bem25']\n").unwrap_or_else(|e| panic!("{}", e.message));
         let error = matrix.of_cell(&matrix.cells[1], CliError::usage("unknown memory system 'bem25'"));
         assert_eq!(error.message, "m.toml:3: cell 2 (system = bem25, top-k = 5): unknown memory system 'bem25'");
+    }
+
+    #[test]
+    fn a_mistake_in_a_cell_is_told_without_the_password_of_an_address() {
+        let matrix = read("[axes]\nsystem = ['bm25', 'http://u:s3cret@mem.example/v1']\n").expect("is read");
+        let error = matrix.of_cell(&matrix.cells[1], CliError::usage("no such file")).message;
+        assert!(error.contains("(system = http://***@mem.example/v1): no such file"), "{error}");
     }
 
     #[test]

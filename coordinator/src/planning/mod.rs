@@ -64,10 +64,10 @@ pub(crate) use self::{
         about_of, check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes,
         places, read_apart, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
-    limits::{latency_probe, limits},
+    limits::{check_trace_url, latency_probe, limits},
     models::{
         OF_DATASET, UserPrices, add_answerer_prompts, add_prompts, check_rubric, grade_by, judging, model_spec,
-        parse_usd, price_file, user_prices,
+        parse_usd, price_file, unused_prices, user_prices,
     },
 };
 use self::{

@@ -17,7 +17,7 @@ use bench_proto::{
     nearest::{did_you_mean, nearest},
     price::ModelPrice,
     profile::Profile,
-    spec::{JudgingSpec, Limits, ModelSpec, RunSpec},
+    spec::{JudgingSpec, Limits, ModelSpec, RunSpec, SystemSpec},
 };
 use bench_settings::{ModelRole, RunSettings, bounded};
 use bench_systems::{facts, vector};
@@ -127,6 +127,31 @@ pub(super) fn metered(app: &App, priced: Limits, meter: Option<MeterPlan>) -> Re
         limits.price_lines.extend(table.models().map(|(name, model)| (name.to_owned(), model.price.clone())));
     }
     Ok(limits)
+}
+
+/// Says of `--price` that no model of the run has the name that it gives; nothing where the meter may see others.
+pub(crate) fn unused_prices(spec: &RunSpec) -> Option<String> {
+    let SystemSpec { name, settings, .. } = &spec.system;
+    let of_system = [
+        vector::remote_model(name, settings).map(|model| model.name),
+        facts::chat_model(name, settings).map(|model| model.name),
+    ];
+    let chat = std::iter::once(&spec.answerer).chain(&spec.judges).map(|model| &model.name);
+    let models: Vec<&String> = chat.chain(of_system.iter().flatten()).collect();
+    let is_used = |priced: &str, price: (PicoUsd, PicoUsd)| {
+        let only = Limits { prices: BTreeMap::from([(priced.to_owned(), price)]), ..Limits::default() };
+        models.iter().any(|model| prices::given(model, &only).is_some())
+    };
+    let prices = spec.limits.prices.iter().filter(|_| spec.limits.meter.is_none());
+    let unused: Vec<&str> =
+        prices.filter(|(name, price)| !is_used(name, **price)).map(|(name, _)| name.as_str()).collect();
+    (!unused.is_empty()).then(|| {
+        format!(
+            "--price {}: no model of this run has that name, so that nothing is paid by it; what a memory system calls itself is seen \
+             with --meter",
+            unused.join(", ")
+        )
+    })
 }
 
 /// Who answers and judges by the settings.
@@ -285,6 +310,24 @@ mod tests {
 
     fn read(texts: &[&str]) -> Result<GivenPrices, CliError> {
         GivenPrices::read(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_price_of_a_model_that_the_run_does_not_have_is_told_of() {
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        spec.limits.meter = None;
+        "gpt-4o-mini-2024-07-18".clone_into(&mut spec.answerer.name);
+        let with = |names: &[&str], spec: &RunSpec| {
+            let prices = names.iter().map(|name| ((*name).to_owned(), (PicoUsd(1), PicoUsd(1)))).collect();
+            let limits = Limits { prices, ..spec.limits.clone() };
+            unused_prices(&RunSpec { limits, ..spec.clone() })
+        };
+        assert_eq!((with(&[], &spec), with(&["gpt-4o-mini"], &spec)), (None, None));
+        let told = with(&["gpt-4o-mini", "unknownmodel"], &spec).expect("one is unknown");
+        assert!(told.starts_with("--price unknownmodel: no model of this run"), "{told}");
+        spec.limits.meter = Some(MeterPlan::default());
+        assert_eq!(with(&["unknownmodel"], &spec), None, "the memory system may call it");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use bench_proto::{
     ids::RunId,
     stop::{Look, LookOutcome, StopGoal},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, RunState, Store};
 
 use super::shards;
 use crate::{
@@ -105,10 +105,20 @@ pub(crate) fn last(run: &RunRow) -> Option<String> {
     let rule = run.spec.stop.as_ref()?;
     match run.looks.made.last() {
         Some(look) => {
-            let goes_on = if run.looks.to_the_end { "; it goes on to its end (--no-stop)" } else { "" };
-            Some(format!("{}{goes_on}", told(run, look, run.looks.made.len() - 1)))
+            let on = on_to_the_end(run.looks.to_the_end, run.state);
+            Some(format!("{}{on}", told(run, look, run.looks.made.len() - 1)))
         }
         None => Some(format!("{}: first look at {}", rule.goal, counted(rule.due(&run.looks), "question"))),
+    }
+}
+
+/// What becomes of a run behind its looks that was told not to stop by them.
+const fn on_to_the_end(to_the_end: bool, state: RunState) -> &'static str {
+    match (to_the_end, state) {
+        (false, _) => "",
+        (true, RunState::Running | RunState::Paused) => "; it goes on to its end (--no-stop)",
+        (true, RunState::Finished) => "; it went on to its end (--no-stop)",
+        (true, RunState::Cancelled) => "; it was to go on to its end (--no-stop)",
     }
 }
 
@@ -123,4 +133,17 @@ fn told(run: &RunRow, look: &Look, number: usize) -> String {
     };
     let asked = counted(look.asked, "question");
     format!("look {} of {of}, {asked}{figure}: {}", number + 1, look.outcome.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_has_ended_does_not_go_on() {
+        assert_eq!(on_to_the_end(true, RunState::Running), "; it goes on to its end (--no-stop)");
+        assert_eq!(on_to_the_end(true, RunState::Finished), "; it went on to its end (--no-stop)");
+        assert!(!on_to_the_end(true, RunState::Cancelled).contains("goes on"));
+        assert_eq!(on_to_the_end(false, RunState::Finished), "");
+    }
 }

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use bench_proto::{redact, text::one_line};
 use bench_report::mlflow::{DIGEST_TAG, RUN_TAG, Record};
 use bench_settings::Way;
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::{Client, Method, Request, StatusCode, Url, header::AUTHORIZATION};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,6 +23,9 @@ const MOST_BYTES: usize = 4 << 20;
 /// Most params and metrics of one request, by the interface.
 const MOST_PARAMS: usize = 100;
 const MOST_METRICS: usize = 1_000;
+/// Longest reason of a refusal that is shown, and longest code of one, in characters.
+const MOST_SHOWN: usize = 300;
+const LONGEST_CODE: usize = 80;
 /// What a server calls something that is not there, and something that is there already.
 const NOT_THERE: &str = "RESOURCE_DOES_NOT_EXIST";
 const THERE_ALREADY: &str = "RESOURCE_ALREADY_EXISTS";
@@ -204,7 +208,9 @@ impl Server {
             Some(Secret::Password(user, password)) => request.basic_auth(user, Some(password)),
             None => request,
         };
-        let mut response = request.send().await.map_err(away)?;
+        let request = request.build().map_err(away)?;
+        let secrets = self.secrets(&request);
+        let mut response = self.client.execute(request).await.map_err(away)?;
         let status = response.status();
         let mut bytes = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(away)? {
@@ -222,8 +228,17 @@ impl Server {
                 .map(|reply| Reply(Ok(reply)))
                 .map_err(|e| CliError::usage(no_json).because(e));
         }
-        let told: ErrorReply = serde_json::from_slice(&bytes).unwrap_or_default();
-        Ok(Reply(Err(Refused { status, code: told.error_code, message: told.message })))
+        Ok(Reply(Err(Refused::read(status, &bytes, &secrets))))
+    }
+
+    /// What a request says of who asks: a token or password as it was given, and as it is sent.
+    fn secrets(&self, request: &Request) -> Vec<String> {
+        let sent = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let sent = sent.and_then(|value| value.split_whitespace().last()).map(str::to_owned);
+        let given = self.secret.as_ref().map(|secret| match secret {
+            Secret::Token(secret) | Secret::Password(_, secret) => secret.clone(),
+        });
+        given.into_iter().chain(sent).collect()
     }
 }
 
@@ -247,6 +262,19 @@ impl Secret {
     }
 }
 
+impl Refused {
+    /// What a server says of a refusal, without what it was sent to know who asks.
+    fn read(status: StatusCode, reply: &[u8], secrets: &[String]) -> Self {
+        let told: ErrorReply = serde_json::from_slice(reply).unwrap_or_default();
+        let shown = |words: &str, most: usize| {
+            let words = one_line(words).into_owned();
+            let words = secrets.iter().fold(words, |words, secret| redact::secret(&words, secret).into_owned());
+            words.chars().take(most).collect::<String>()
+        };
+        Self { status, code: shown(&told.error_code, LONGEST_CODE), message: shown(&told.message, MOST_SHOWN) }
+    }
+}
+
 impl From<Refused> for CliError {
     fn from(refused: Refused) -> Self {
         let Refused { status, code, message } = refused;
@@ -258,8 +286,7 @@ impl From<Refused> for CliError {
             _ if status.is_redirection() => "check the URL after --mlflow: the server leads elsewhere",
             _ => "nothing else was sent",
         };
-        let told = bench_proto::text::one_line(&message).chars().take(300).collect::<String>();
-        let told = [code, told].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+        let told = [code, message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
         Self::new(Exit::Usage, format!("the MLflow server refuses ({status}) {told}: {advice}"))
     }
 }
@@ -277,4 +304,32 @@ fn text_at(reply: &Value, pointer: &str) -> Result<String, CliError> {
 /// Milliseconds since 1970 of a time; 0 where there is none.
 fn milliseconds(at: Option<&str>) -> i64 {
     at.and_then(|at| at.parse::<jiff::Timestamp>().ok()).map_or(0, |at| at.as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_short_and_repeats_no_secret() {
+        let secrets = ["secret-token".to_owned(), "dXNlcjpzZWNyZXQ=".to_owned()];
+        let long = "x".repeat(2_000);
+        let reply = json!({
+            "error_code": format!("BAD_secret-token\n{long}"),
+            "message": format!("not Bearer secret-token, nor Basic dXNlcjpzZWNyZXQ=\n{long}"),
+        });
+        let refused = Refused::read(StatusCode::FORBIDDEN, reply.to_string().as_bytes(), &secrets);
+        let said = CliError::from(refused).message;
+        assert!(said.starts_with("the MLflow server refuses (403 Forbidden) BAD_[key] xxx"), "{said}");
+        assert!(said.contains(": not Bearer [key], nor Basic [key] xxx") && said.len() < 700, "{said}");
+    }
+
+    #[test]
+    fn a_password_is_hidden_as_it_is_sent_too() {
+        let url = Url::parse("http://127.0.0.1/").expect("a URL");
+        let secret = Secret::Password("user".to_owned(), "opensesame".to_owned());
+        let server = Server { client: Client::new(), base: url.clone(), secret: Some(secret) };
+        let request = server.client.get(url).basic_auth("user", Some("opensesame")).build().expect("a request");
+        assert_eq!(server.secrets(&request), ["opensesame", "dXNlcjpvcGVuc2VzYW1l"]);
+    }
 }

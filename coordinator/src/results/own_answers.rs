@@ -102,8 +102,9 @@ pub(crate) async fn graded_answers(
     let text =
         bounded::text(file, bounded::RESULTS).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
     let banks = store.banks(run.run_no, None).await?;
+    let known = known_of(store, &banks).await?;
     let right =
-        resolve(&known_of(store, &banks).await?, &list_or_lines::<Graded>(&text).map_err(in_file)?).map_err(in_file)?;
+        list_or_lines::<Graded>(&text).and_then(|graded| resolve(&run.run_id.0, &known, &graded)).map_err(in_file)?;
     let profile = &run.spec.dataset.profile;
     let (mut parts, mut lines, mut without) = (Vec::new(), BTreeMap::new(), 0_u64);
     for row in banks {
@@ -213,8 +214,8 @@ impl Stored {
 }
 
 /// Whether the answers are right, by the ids of the run's questions.
-fn resolve(known: &[KnownBank], graded: &[Graded]) -> Result<BTreeMap<String, bool>, ImportError> {
-    let mut resolver = Resolver::new(known);
+fn resolve(run: &str, known: &[KnownBank], graded: &[Graded]) -> Result<BTreeMap<String, bool>, ImportError> {
+    let mut resolver = Resolver::of_run(run, known);
     let mut right = BTreeMap::new();
     for (number, grade) in (1..).zip(graded) {
         let place = format!("record {number}");

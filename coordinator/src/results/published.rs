@@ -3,7 +3,10 @@
 use bench_datasets::{PublishedResult, published};
 use bench_grading::counting;
 use bench_proto::{facts::judge_metric, profile::Part, summary::Summary};
-use bench_report::published::{NOT_SAID, PublishedRow, PublishedTable};
+use bench_report::{
+    grades_were_brought,
+    published::{NOT_SAID, PublishedRow, PublishedTable},
+};
 
 /// The run among the published results of its dataset, each part of it by itself and the best first.
 #[must_use]
@@ -44,10 +47,10 @@ fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
         counted_as: counted.map(|counted| counted.counting.name.clone()),
         ci95,
         questions: Some(questions),
-        answerer: Some(summary.spec.who_answered()),
+        answerer: summary.spec.known_answerer(),
         judge: summary.spec.judge.clone(),
-        k: recalls(summary).then_some(summary.spec.top_k),
-        runs: Some(1),
+        k: summary.spec.known_top_k().filter(|_| recalls(summary)),
+        runs: repeats(summary),
         votes: summary.spec.votes,
         rubric: summary.spec.judge.as_ref().map(|_| rubric_of(summary).to_owned()),
         note: None,
@@ -64,6 +67,11 @@ fn metric_of(summary: &Summary) -> &str {
 /// Whether its hits are as many as it asks for: `full-context` has all there is, and `none` nothing.
 fn recalls(summary: &Summary) -> bool {
     !["full-context", "none"].contains(&summary.spec.system.as_str())
+}
+
+/// Runs that its figure is of: what was made elsewhere may be a mean of several.
+fn repeats(summary: &Summary) -> Option<u32> {
+    (!summary.spec.is_imported()).then_some(1)
 }
 
 /// What the judge of the run goes by, in the words of published results.
@@ -98,21 +106,29 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
     if row.part.is_some() {
         differs_in.push("part".to_owned());
     }
+    // grades that came with their answers are of a judge, and by a metric, that nobody names
+    let brought = grades_were_brought(summary);
     if !is_published(metric_of(summary)) {
-        differs_in.push("metric".to_owned());
+        differs_in.push(if brought { format!("metric{NOT_SAID}") } else { "metric".to_owned() });
     }
-    let answerer = Some(summary.spec.who_answered());
-    differs_in.extend(models("answerer", row.answerer.as_deref(), answerer.as_deref()));
-    differs_in.extend(models("judge", row.judge.as_deref(), summary.spec.judge.as_deref()));
+    let (answerer, judge) = (summary.spec.known_answerer(), summary.spec.judge.as_deref());
+    differs_in.extend(match &answerer {
+        Some(answerer) => models("answerer", row.answerer.as_deref(), Some(answerer.as_str())),
+        None => Some(format!("answerer{NOT_SAID}")),
+    });
+    differs_in.extend(match brought {
+        true => Some(format!("judge{NOT_SAID}")),
+        false => models("judge", row.judge.as_deref(), judge),
+    });
     differs_in.extend(match (row.questions, asked) {
         (None, _) => Some(format!("questions{NOT_SAID}")),
         (Some(theirs), Some(ours)) if theirs == ours => None,
         (Some(_), _) => Some("questions".to_owned()),
     });
     if recalls(summary) && !row.without_recall {
-        differs_in.extend(other("k", row.k, summary.spec.top_k));
+        differs_in.extend(held_against("k", row.k, summary.spec.known_top_k()));
     }
-    differs_in.extend(other("repeats", row.runs, 1));
+    differs_in.extend(held_against("repeats", row.runs, repeats(summary)));
     // who does not name a judge says nothing of its votes and rubric, and without one of ours there is nothing to hold them against
     if let (Some(_), Some(votes)) = (&row.judge, summary.spec.votes) {
         differs_in.extend(other("votes", row.votes, votes));
@@ -144,6 +160,14 @@ fn other<T: PartialEq>(what: &str, theirs: Option<T>, ours: T) -> Option<String>
     match theirs {
         None => Some(format!("{what}{NOT_SAID}")),
         Some(theirs) => (theirs != ours).then(|| what.to_owned()),
+    }
+}
+
+/// The same where ours may not be known either.
+fn held_against<T: PartialEq>(what: &str, theirs: Option<T>, ours: Option<T>) -> Option<String> {
+    match ours {
+        Some(ours) => other(what, theirs, ours),
+        None => Some(format!("{what}{NOT_SAID}")),
     }
 }
 
@@ -252,6 +276,23 @@ mod tests {
         let found = differs(&summary, zep);
         assert!(found.iter().any(|of| of == "repeats"), "{found:?}");
         assert!(!found.iter().any(|of| of == "rubric" || of == "k" || of.starts_with("votes")), "{found:?}");
+    }
+
+    #[test]
+    fn of_answers_from_elsewhere_nothing_is_said_that_they_do_not_say() {
+        let mut summary = summary("imported");
+        (summary.spec.system_version, summary.spec.answerer) = ("imported".to_owned(), "none".to_owned());
+        (summary.spec.judge, summary.spec.votes) = (None, None);
+        summary.spec.judges.clear();
+        let all = among_others(&summary).results;
+        let own = all.iter().find(|row| row.is_this_run).expect("is there");
+        assert_eq!((&own.answerer, &own.judge, own.k, own.runs), (&None, &None, None, None));
+        for row in all.iter().filter(|row| !row.is_this_run) {
+            for what in ["metric", "answerer", "judge", "k", "repeats"] {
+                assert!(!row.differs_in.iter().any(|word| word == what), "{what} is not known: {row:?}");
+            }
+            assert!(row.differs_in.iter().any(|word| word == "judge not said"), "{row:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bench_proto::{
     facts::{QuestionFacts, part_of_judge},
     ids::{RunId, TaskKey, TaskKind},
     money::PicoUsd,
-    repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsMean, RepeatsReport},
+    repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsMean, RepeatsMetered, RepeatsReport},
     spec::{ModelSpec, RunSpec},
     step::StepFacts,
     summary::{Summary, Verdict},
@@ -192,12 +192,14 @@ pub(crate) async fn repeats_report(
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
     let together = figures_of(app, store, &repeats.runs).await?;
     let invalid = together.invalid();
+    let metered = RepeatsMetered::of(together.summaries.iter().filter_map(|summary| summary.metered.as_ref()));
     let Together { runs, figures, table, alike, draws, .. } = together;
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
         group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
         notes: invalid.into_iter().chain(notes(&first.spec, &draws, alike, repeats)).collect(),
         runs,
+        metered,
         metric: first.spec.headline_metric(),
         estimator: figures.estimator,
         mean: figures.mean,

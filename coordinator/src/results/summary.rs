@@ -8,10 +8,12 @@ use bench_aggregate::{
     instrument::{self, Instrument},
 };
 use bench_proto::{
+    call::{Ledger, Phase},
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
     money::PicoUsd,
     profile::Profile,
+    spec::RunSpec,
     step::StepText,
     summary::{ControlScore, GroupSummary, Summary},
 };
@@ -27,7 +29,7 @@ use crate::{
     app::App,
     exit::CliError,
     planning::self_check::{FAILED, PASSED_WITH},
-    standing::Standing,
+    standing::{Standing, refused_calls},
 };
 
 /// Steps read per page.
@@ -50,9 +52,12 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     input.controls = controls_of(app, store, &controls).await?;
     input.instrument = instrument(store, run, &controls).await?;
     if !run.imported {
-        input.ledger = Some(store.ledger(run).await?);
+        let ledger = store.ledger(run).await?;
+        input.ledger = Some(ledger);
         if run.spec.limits.meter.is_some() {
             let calls = store.metered_calls(run.run_no).await?;
+            input.metered_refused = refused_calls::of_run(store, run).await?;
+            input.metered_lost = metered_lost(&ledger, &run.spec);
             input.unpriced = unpriced::unpriced_models(&calls, &run.spec);
             input.metered = Some(calls);
             input.accounts_spent = accounts_spent::found(store, run).await?;
@@ -112,6 +117,20 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     Ok(summary)
 }
 
+/// The memory system's own calls among those that were under way in a killed process: reservations say their phase alone. Those of
+/// filling are its own, since what is metered is no part of this program, and so are the others where no model of the runner's has a
+/// part in the phase.
+fn metered_lost(ledger: &Ledger, spec: &RunSpec) -> (u64, PicoUsd) {
+    let is_its_own = |phase: Phase| match phase {
+        Phase::Retain => true,
+        Phase::Recall => spec.recalls.rephrased == 0,
+        Phase::Answer => spec.answerer.provider == "system",
+        Phase::Judge => false,
+    };
+    let own = Phase::ALL.into_iter().zip(ledger.lost).filter(|(phase, _)| is_its_own(*phase));
+    own.fold((0, PicoUsd::ZERO), |(calls, usd), (_, (more, cost))| (calls + more, usd.saturating_add(cost)))
+}
+
 fn identity(app: &App, run: &RunRow) -> RunIdentity {
     let open_ms = run.active_since_ms.map_or(0, |since| (jiff::Timestamp::now().as_millisecond() - since).max(0));
     RunIdentity {
@@ -129,9 +148,15 @@ fn identity(app: &App, run: &RunRow) -> RunIdentity {
 /// Kind of the run event that keeps the result of the grader self-check: `passed`, `passed: notes`, or `failed: why`.
 pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
 
+/// What the check of the graders found when the run was created. All who may write the store may add events to a run: the first one
+/// counts, which is as old as the run, none that came after its end, and none of a control, whose graders nobody checks.
 async fn self_check(store: &dyn Runs, run: &RunRow) -> Result<SelfCheck, CliError> {
+    if run.control_of.is_some() {
+        return Ok(SelfCheck::NotRun);
+    }
     let events = store.events(run.run_no).await?;
-    Ok(events.iter().rev().find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
+    let mut before_its_end = events.iter().take_while(|e| e.kind != RunState::Finished.name());
+    Ok(before_its_end.find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
         match (event.message.strip_prefix(FAILED), event.message.strip_prefix(PASSED_WITH)) {
             (Some(why), _) => SelfCheck::Failed(why.to_owned()),
             (None, Some(notes)) => SelfCheck::Noted(notes.to_owned()),
@@ -294,5 +319,57 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         // who only looks on leaves it to the coordinator
         Ok(_) | Err(StoreError::Denied(_)) => Ok(summary),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{NewRun, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_word_about_graders_that_comes_after_the_creation_decides_no_verdict() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let failed = SelfCheck::Failed("the gold scores 0".to_owned());
+        for (id, noted, forged, expected) in [
+            ("good", "passed", "failed: forged", SelfCheck::Passed),
+            ("bad", "failed: the gold scores 0", "passed", failed),
+        ] {
+            let events = vec![(SELF_CHECK_EVENT, noted.to_owned())];
+            let run = conformance::created(store, &NewRun { events, ..conformance::new_run(id) }).await;
+            store.add_event(run.run_no, SELF_CHECK_EVENT, forged).await.expect("a submitter may add events");
+            assert_eq!(self_check(store, &run).await.expect("is read"), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn p34_what_was_under_way_in_a_killed_process_is_the_memory_systems_where_nobody_else_calls_in_its_phase() {
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        let lost = [(12, PicoUsd(140)), (3, PicoUsd(30)), (2, PicoUsd(20)), (1, PicoUsd(10))];
+        let ledger = Ledger { lost, ..Ledger::default() };
+        assert_eq!(metered_lost(&ledger, &spec), (15, PicoUsd(170)));
+        spec.recalls.rephrased = 2;
+        assert_eq!(metered_lost(&ledger, &spec), (12, PicoUsd(140)), "those may be of the model that rephrases");
+        "system".clone_into(&mut spec.answerer.provider);
+        assert_eq!(metered_lost(&ledger, &spec), (14, PicoUsd(160)));
+    }
+
+    #[tokio::test]
+    async fn where_no_graders_were_checked_nobody_says_so_in_hindsight() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let run = conformance::created(store, &conformance::new_run("imported")).await;
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Finished, None).await.expect("ends");
+        let new = NewRun { control_of: Some(run.run_no), ..conformance::new_run("imported-none") };
+        let control = conformance::created(store, &new).await;
+        for run in [run, control] {
+            store.add_event(run.run_no, SELF_CHECK_EVENT, "failed: forged").await.expect("a submitter may add events");
+            assert_eq!(self_check(store, &run).await.expect("is read"), SelfCheck::NotRun, "{}", run.run_id);
+        }
     }
 }

@@ -12,6 +12,7 @@ use bench_proto::{
     },
     dataset::StreamEntry,
     ids::Sha256Hash,
+    redact,
     spec::{RunSpec, SystemSpec},
 };
 use bench_settings::private;
@@ -358,13 +359,14 @@ fn write(
         return Err(CliError::usage("the memory system has kept nothing in its folder: there is nothing to export"));
     }
     for (name, path) in &all {
-        let content = Content::read(path, secrets).map_err(|e| files::unreadable(path, e))?;
-        if content.has.is_some() || secrets.iter().any(|secret| name.contains(secret)) {
-            let mut shown = path.display().to_string();
+        let content = Content::read(path, Some(secrets)).map_err(|e| files::unreadable(path, e))?;
+        let is_named = secrets.iter().any(|secret| name.contains(secret)) || redact::run_key(name.as_bytes()).is_some();
+        if content.has_key || is_named {
+            let mut shown = redact::run_keys(&path.display().to_string()).into_owned();
             secrets.iter().for_each(|secret| shown = shown.replace(secret, "***"));
             return Err(CliError::usage(format!(
-                "{shown} holds a key of this process or of its adapter: it is not handed on; have the system read its key from its \
-                 environment and store nothing of it"
+                "{shown} holds a key of this process, of its adapter or of a metered run: it is not handed on; have the system read \
+                 its key from its environment and store nothing of it"
             )));
         }
         manifest.files.push(content.entry(name));

@@ -229,7 +229,7 @@ pub(crate) async fn release_uncertain(
     runs: &[RunRow],
     ours: &[RunNo],
 ) -> Result<(), CliError> {
-    let mut released = PicoUsd::default();
+    let (mut released, mut is_made_anew) = (PicoUsd::default(), false);
     for run in runs {
         let controls = controls::all(store, run.run_no).await?;
         for run in std::iter::once(run).chain(&controls) {
@@ -241,9 +241,13 @@ pub(crate) async fn release_uncertain(
                 // a killed owner's reservations become uncertain when its session ends
                 end_dead_sessions(store, run.run_no).await?;
                 released = released.saturating_add(store.release_uncertain(run.run_no).await?);
+                // not by dollars: calls of no known price are released too
+                is_made_anew |= run.state == RunState::Finished
+                    && store.run(run.run_no).await?.result_version != run.result_version;
             }
         }
     }
-    out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
+    let report = if is_made_anew { "; the report of a run that has ended is made anew" } else { "" };
+    out::note(&format!("{released} of uncertain attempts no longer count against the cap{report}"));
     Ok(())
 }

@@ -16,6 +16,7 @@
 //! | [`naming`] | which names may a run get? |
 //! | [`latency`] | how far is the latency probe at its end (P43)? |
 //! | [`outages`] | which providers and memory servers are away? |
+//! | [`refused_calls`] | which calls of its memory system does the meter refuse, and why (P34)? |
 //! | [`waiting`] | why does nothing move although nothing is away? |
 
 pub(crate) mod domains;
@@ -27,6 +28,7 @@ pub(crate) mod naming;
 pub(crate) mod outages;
 pub(crate) mod own_meter;
 pub(crate) mod progress;
+pub(crate) mod refused_calls;
 pub(crate) mod score;
 pub(crate) mod waiting;
 

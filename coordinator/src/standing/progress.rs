@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_proto::{ids::RunId, money::PicoUsd};
+use bench_proto::{ids::RunId, money::PicoUsd, summary::MeteredRefused};
 use bench_store::{RunCounters, RunRow, RunState};
 use serde::Serialize;
 
@@ -62,6 +62,9 @@ pub(crate) struct Snapshot {
     /// Providers that the run needs and that are away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Away>,
+    /// Calls of the memory system that the meter has refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused_calls: Vec<MeteredRefused>,
     /// What the run waits for when nothing has ended for a while and nothing is away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waiting>,
@@ -214,7 +217,8 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         infra_error: count(infra_error),
         banks: run.spec.sample.banks,
         banks_ready: count(banks_ready),
-        entries_retained: count(entries_retained),
+        // the empty part that closes a bank, in which its canaries are asked for, counts as one there
+        entries_retained: count(entries_retained.min(entries_planned)),
         entries_planned: count(entries_planned),
         score: run.counters.mean(),
         score_is_of_report: false,
@@ -227,6 +231,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         workers: None,
         latency_probe: None,
         outages: Vec::new(),
+        refused_calls: Vec::new(),
         waits: None,
     }
 }
@@ -295,11 +300,11 @@ fn uncertain(s: &Snapshot) -> Option<String> {
     (s.usd_uncertain > 0.0).then(|| format!("${:.4}", s.usd_uncertain))
 }
 
-/// Who works on it, and what follows the last question.
+/// Who works on it, what follows the last question, and what its memory system is not let do.
 fn others(s: &Snapshot) -> impl Iterator<Item = String> {
     let probe = s.latency_probe.map(|probe| format!("latency probe {}/{}", probe.made, probe.of));
     let workers = s.workers.map(|(alive, busy)| format!("{alive} workers, {busy} busy"));
-    probe.into_iter().chain(workers)
+    probe.into_iter().chain(workers).chain(s.refused_calls.iter().map(MeteredRefused::words))
 }
 
 /// What keeps it from going on.
@@ -338,6 +343,7 @@ pub(crate) mod tests {
             workers: Some((4, 3)),
             latency_probe: Some(Probing { made: 57, of: 200 }),
             outages: Vec::new(),
+            refused_calls: Vec::new(),
             waits: None,
         }
     }
@@ -371,5 +377,27 @@ pub(crate) mod tests {
         let unsure = Snapshot { usd_uncertain: 0.001, ..snapshot };
         assert!(line(&unsure).contains("$0.0042 of $20.00, $0.0010 of it uncertain"), "{}", line(&unsure));
         assert!(short_line(&unsure).ends_with(" · $0.0010 uncertain"), "{}", short_line(&unsure));
+        let refused = MeteredRefused {
+            code: "model_not_found".to_owned(),
+            why: "m has no price".to_owned(),
+            calls: 8,
+            at_least: true,
+        };
+        let refused = Snapshot { refused_calls: vec![refused], ..unsure };
+        let said = " · at least 8 calls of the memory system were refused by the meter: m has no price";
+        assert!(line(&refused).ends_with(said) && short_line(&refused).contains(said), "{}", line(&refused));
+    }
+
+    #[tokio::test]
+    async fn what_closes_a_bank_is_no_entry_of_its_stream() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = bench_store::conformance::store_in(folder.path()).await;
+        let new = bench_store::conformance::new_run("r");
+        let mut row = bench_store::conformance::created(store.as_ref(), &new).await;
+        for (retained, told) in [(300, 300), (342, 332)] {
+            (row.counters.entries_planned, row.counters.entries_retained) = (332, retained);
+            let snapshot = ProgressMeter::default().look(&row);
+            assert_eq!((snapshot.entries_planned, snapshot.entries_retained), (332, told));
+        }
     }
 }

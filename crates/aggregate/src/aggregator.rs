@@ -125,6 +125,8 @@ impl Aggregator {
         sums.recall.add(facts.times.recall_us);
         sums.answer.add(facts.times.answer_us);
         sums.judge.add(facts.times.judge_us);
+        let was_asked = facts.times.recall_us.or(facts.times.answer_us).is_some() || facts.outcome.has_score();
+        sums.asked += u64::from(was_asked);
         if let Some(retrieval) = &facts.retrieval {
             sums.retrieval.add(retrieval, self.input.spec.system.top_k);
         }
@@ -338,20 +340,17 @@ impl Aggregator {
         by_key.map(|(fixes, metric)| answer_key::of_run(fixes, &metric, questions))
     }
 
-    /// Questions that have ended with something.
-    fn asked(&self) -> u64 {
-        self.questions.unordered().filter(|row| row.outcome != Outcome::NotRun).count() as u64
-    }
-
     /// What the memory system has called itself, where that was metered.
     fn metered(&self, bank_name: &dyn Fn(u32) -> String) -> Option<MeteredSummary> {
         let faults = self.input.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str);
         let around = metered::Around {
             turns: self.sums.turns(),
-            questions: self.asked(),
+            questions: self.sums.asked,
             bank_name,
             faults: faults.map(str::to_owned),
             accounts: self.input.accounts_spent.clone(),
+            refused: self.input.metered_refused.clone(),
+            lost: self.input.metered_lost,
         };
         self.input.metered.as_deref().map(|calls| metered::summary(calls, around))
     }
@@ -376,7 +375,10 @@ impl Aggregator {
             .told_by_system(untold);
         // of imported grades nobody knows what their system has spent
         let is_known = metered.is_none() && !usage.is_incomplete() && input.ledger.is_some();
-        UsageSummary { memory: is_known.then(|| self.memory_cost()).flatten(), ..usage }
+        // whose recalls were another run's, of a system that tells nothing, has spent nothing on it and knows nothing of it
+        let is_told = !input.is_remote || input.spec.taken_over.recalls_of.is_none();
+        let memory = is_known.then(|| self.memory_cost()).flatten().filter(|cost| is_told || cost.usd > 0.0);
+        UsageSummary { memory, ..usage }
     }
 
     /// What a memory system has spent by the runner's own calls, or by what it has told; none where a recall has the calls of the model
@@ -388,7 +390,7 @@ impl Aggregator {
         // a system that answers by itself is asked for answers too
         let answers = if spec.answerer.provider == "system" { list(&sums.usage.answer) } else { 0.0 };
         let asking = list(&sums.usage.recall) + answers;
-        let (turns, questions) = (sums.turns(), self.asked());
+        let (turns, questions) = (sums.turns(), sums.asked);
         (spec.recalls.rephrased == 0).then(|| MemoryCost {
             usd: filling + asking,
             usd_per_1000_turns: (turns > 0).then(|| 1000.0 * filling / turns as f64),

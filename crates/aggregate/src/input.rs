@@ -6,9 +6,10 @@ use bench_proto::{
     call::Ledger,
     ids::RunId,
     metered::MeteredCalls,
+    money::PicoUsd,
     spec::RunSpec,
     stop::Looks,
-    summary::{AccountsSpent, ControlScore, GroupSummary},
+    summary::{AccountsSpent, ControlScore, GroupSummary, MeteredRefused},
 };
 
 use crate::{compare::DEFAULT_STATS_SEED, instrument::Instrument};
@@ -87,6 +88,10 @@ pub struct AggregateInput {
     pub ledger: Option<Ledger>,
     /// What its memory system has called itself; `None` where that was not metered.
     pub metered: Option<Vec<MeteredCalls>>,
+    /// Calls of its memory system that the meter itself has refused.
+    pub metered_refused: Vec<MeteredRefused>,
+    /// Calls of its memory system that were under way when a process was killed, and the most that they have cost.
+    pub metered_lost: (u64, PicoUsd),
     /// Models of paid providers that have answered its memory system, and of which nobody knows what they cost.
     pub unpriced: BTreeSet<String>,
     /// What the accounts of a metered run say was spent meanwhile; `None` where they do not say it.
@@ -122,6 +127,8 @@ impl AggregateInput {
             ledger: None,
             accounts_spent: None,
             metered: None,
+            metered_refused: Vec::new(),
+            metered_lost: (0, PicoUsd::ZERO),
             unpriced: BTreeSet::new(),
             group: None,
             looks: None,

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     metered::{MeteredCalls, MeteredEnd, Service, Stage},
-    summary::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary},
+    money::PicoUsd,
+    summary::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredRefused, MeteredStage, MeteredSummary},
 };
 
 /// Dollars of unattributed calls, as a share of an amount that they may belong to, up to which that amount is told.
@@ -53,7 +54,7 @@ fn known_or_between(usd: f64, beside: f64) -> (Option<f64>, Option<[f64; 2]>) {
 pub(crate) struct Around<'a> {
     /// Turns that the run's banks hold, each bank once.
     pub(crate) turns: u64,
-    /// Questions that have ended.
+    /// Questions that the memory system was asked.
     pub(crate) questions: u64,
     /// The dataset's id of a bank.
     pub(crate) bank_name: &'a dyn Fn(u32) -> String,
@@ -61,6 +62,10 @@ pub(crate) struct Around<'a> {
     pub(crate) faults: Option<String>,
     /// What accounts say was spent meanwhile.
     pub(crate) accounts: Option<AccountsSpent>,
+    /// What the meter itself has refused.
+    pub(crate) refused: Vec<MeteredRefused>,
+    /// Calls that were under way when a process was killed, and the most that they have cost: nothing else is known of them.
+    pub(crate) lost: (u64, PicoUsd),
 }
 
 /// The figures of a run's metered calls.
@@ -75,6 +80,10 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         add(by_model.entry((&of.model, of.key.service)).or_default(), of);
         by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default().add(of);
     }
+    let Around { turns, questions, bank_name, faults, accounts, refused, lost } = around;
+    total.failed = refused.iter().fold(total.failed, |sum, of| sum.saturating_add(of.calls));
+    total.uncertain = total.uncertain.saturating_add(lost.0);
+    total.usd_uncertain += lost.1.usd();
     let dollars = |stages: &[Stage]| {
         stages.iter().filter_map(|stage| by_stage.get(stage)).fold(0.0, |sum, of| sum + of.usd_list())
     };
@@ -91,7 +100,6 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         .map(|((model, service), figures)| MeteredModel { model: model.to_owned(), service, figures })
         .collect();
     models.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
-    let Around { turns, questions, bank_name, faults, accounts } = around;
     let (usd_per_1000_turns, usd_per_1000_turns_range) = per(filling, 1000.0, turns);
     let (usd_per_question, usd_per_question_range) = per(asking, 1.0, questions);
     let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
@@ -109,6 +117,7 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         usd_per_1000_turns_range,
         usd_per_question_range,
         faults,
+        refused,
         accounts,
     }
 }
@@ -131,6 +140,7 @@ pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) ->
                 .to_owned(),
         );
     }
+    warnings.extend(metered.refused.iter().map(MeteredRefused::words));
     let unpriced = unpriced.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     warnings.extend(metered.accounts.as_ref().and_then(|of| of_accounts(of, &unpriced)));
     if let Some(why) = metered.accounts.as_ref().and_then(|of| of.not_watched.as_ref()) {
@@ -139,7 +149,7 @@ pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) ->
              around the meter then, nobody can say"
         ));
     }
-    if let Some(faults) = &metered.faults {
+    if let Some(faults) = metered.faults.as_ref().filter(|_| metered.total.failed_on_purpose > 0) {
         warnings.push(format!(
             "{} of the memory system's {} failed calls were failed on purpose ({faults}): its score is one of bad weather",
             metered.total.failed_on_purpose, metered.total.failed
@@ -209,7 +219,7 @@ fn add(figures: &mut MeteredFigures, of: &MeteredCalls) {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{metered::MeteredKey, money::PicoUsd};
+    use bench_proto::metered::MeteredKey;
 
     use super::*;
 
@@ -229,7 +239,8 @@ mod tests {
     }
 
     fn around(bank_name: &dyn Fn(u32) -> String) -> Around<'_> {
-        Around { turns: 2_000, questions: 10, bank_name, faults: None, accounts: None }
+        let (refused, lost) = (Vec::new(), (0, PicoUsd::ZERO));
+        Around { turns: 2_000, questions: 10, bank_name, faults: None, accounts: None, refused, lost }
     }
 
     #[test]
@@ -294,6 +305,47 @@ mod tests {
         let told = summary(&[calls(None, Stage::Unattributed, answered, 3, "0.1")], around(&|_| String::new()));
         let warned = warnings(&told, &BTreeSet::new()).join("\n");
         assert!(warned.contains("of 3 of the memory system's 3 calls it is not known"), "{warned}");
+    }
+
+    #[test]
+    fn p34_a_meter_that_has_refused_every_call_has_seen_them_and_says_why() {
+        let refused = |why: &str, calls| MeteredRefused {
+            code: "model_not_found".to_owned(),
+            why: why.to_owned(),
+            calls,
+            at_least: false,
+        };
+        let refused = vec![refused("my-own-model has no price: submit the run with --price", 50), refused("other", 2)];
+        let told = summary(&[], Around { refused, ..around(&|_| String::new()) });
+        assert_eq!((told.total.failed, told.total.calls, told.total.is_seen()), (52, 0, true));
+        let warned = warnings(&told, &BTreeSet::new());
+        assert!(warned.iter().all(|line| !line.contains("has seen no call")), "{warned:?}");
+        assert!(
+            warned[0].starts_with("50 calls of the memory system were refused by the meter: my-own-model has no price"),
+            "{warned:?}"
+        );
+        assert!(warned[1].starts_with("2 calls of"), "{warned:?}");
+    }
+
+    #[test]
+    fn p34_calls_that_were_under_way_in_a_killed_process_are_uncertain() {
+        let cut = calls(Some(0), Stage::Retain, MeteredEnd::Cut, 2, "0.5");
+        let lost = (12, PicoUsd::parse("0.25").expect("an amount"));
+        let told = summary(&[cut], Around { lost, ..around(&|_| String::new()) });
+        assert_eq!((told.total.uncertain, told.by_stage[0].figures.uncertain), (14, 2));
+        assert!((told.total.usd_uncertain - 0.75).abs() < 1e-12, "{told:?}");
+    }
+
+    #[test]
+    fn p34_faults_that_no_call_has_met_make_no_bad_weather() {
+        let faults = Some("429=0.2".to_owned());
+        let warned = |calls: &[MeteredCalls]| {
+            let told = summary(calls, Around { faults: faults.clone(), ..around(&|_| String::new()) });
+            warnings(&told, &BTreeSet::new()).iter().any(|line| line.contains("bad weather"))
+        };
+        let stored = calls(Some(0), Stage::Retain, MeteredEnd::Stored, 110, "0");
+        assert!(!warned(std::slice::from_ref(&stored)));
+        assert!(warned(&[stored, calls(Some(0), Stage::Retain, MeteredEnd::FailedOnPurpose(429), 1, "0")]));
     }
 
     #[test]

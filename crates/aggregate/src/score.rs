@@ -200,7 +200,7 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
         },
         n: all.n,
         without_figure: categories.iter().map(Category::scored).sum::<u64>().saturating_sub(all.n),
-        population: categories.iter().map(|c| c.population).sum(),
+        population: categories.iter().try_fold(0, |all: u64, c| Some(all.saturating_add(c.population?))),
         clusters: design.as_ref().map_or(0, |design| design.clusters),
         ci95,
         ci95_note,

@@ -56,6 +56,8 @@ pub(crate) struct Sums {
     pub(crate) recall: TimeSum,
     pub(crate) answer: TimeSum,
     pub(crate) judge: TimeSum,
+    /// Questions that the memory system was asked; those of a bank that failed were not.
+    pub(crate) asked: u64,
     pub(crate) attribution: FailureAttribution,
     pub(crate) recall_answer: RecallAnswer,
     pub(crate) context_bytes: u64,
@@ -94,6 +96,7 @@ impl Sums {
         self.recall.merge(other.recall);
         self.answer.merge(other.answer);
         self.judge.merge(other.judge);
+        self.asked += other.asked;
         self.attribution.evidence_missing += other.attribution.evidence_missing;
         self.attribution.evidence_partial += other.attribution.evidence_partial;
         self.attribution.evidence_found += other.attribution.evidence_found;

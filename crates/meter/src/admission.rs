@@ -21,6 +21,10 @@ pub trait Admission: Send + Sync {
     /// Why not: told to the client in its provider's words.
     async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal>;
 
+    /// A request of a run, whose key it has, cannot be read or asks for what is not forwarded; the `code` of its answer, and why. It is
+    /// refused in any case.
+    async fn unreadable(&self, _address: &Address, _code: &'static str, _why: &str) {}
+
     /// Whether a request may be sent, and where to. It may wait here for its turn; the future is dropped when the client leaves.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    address::{self, Operation, Target},
+    address::{self, Address, Operation, Target},
     admission::{Admission, Admitted},
     ask::{self, Asked},
     events::Splitter,
@@ -169,22 +169,28 @@ impl Exchange {
         body: Bytes,
         part: Part,
     ) -> Result<Response<Given>, Rejection> {
-        let asked = Asked::read(target, head.uri.query(), &head.headers, body)?;
+        let address = target.address.clone();
+        let asked = match Asked::read(target, head.uri.query(), &head.headers, body) {
+            Ok(asked) => asked,
+            Err(rejection) => return Err(self.counted(&address, rejection).await),
+        };
         let mut admitted = self.admission.admit(&asked).await?;
-        if let Some(stored) = admitted.stored() {
-            return Ok(self.answer_stored(asked, admitted, part, stored));
-        }
         let upstream = admitted.upstream();
-        let address = url::provider_url(&upstream, &asked)?;
-        let settings = &self.common.settings;
-        let of_run = admitted.faults();
-        let faults = if of_run.is_empty() { &settings.faults } else { &of_run };
-        // what one run asks for is nothing to another
-        let request = Sha256Hash::of_bytes(format!("{}\n{}", asked.address.run, asked.body_hash.hex()).as_bytes());
-        let occurrence = if faults.is_empty() { 0 } else { self.common.occurrences.next(&request) };
-        let (is_slow, fault) = faults.draw(settings.fault_seed, &asked.body_hash, occurrence);
+        let source = match admitted.stored() {
+            Some(stored) => Source::Store(stored),
+            None => match url::provider_url(&upstream, &asked) {
+                Ok(url) => Source::Provider(url),
+                Err(rejection) => {
+                    // nothing is sent: what was held for it is free before it is told of
+                    drop(admitted);
+                    return Err(self.counted(&address, rejection).await);
+                }
+            },
+        };
+        // before it is looked at who answers: equal runs meet equal faults, whatever is stored by then
+        let (is_slow, fault) = self.draw(&asked, admitted.as_ref());
         if is_slow {
-            sleep(settings.slow).await;
+            sleep(self.common.settings.slow).await;
         }
         let flight = Flight {
             common: Arc::clone(&self.common),
@@ -202,6 +208,10 @@ impl Exchange {
             Flight { status, ..flight }.fail(Ended::Refused(status), false);
             return Err(rejection);
         }
+        let address = match source {
+            Source::Store(stored) => return Ok(answer_stored(flight, stored)),
+            Source::Provider(address) => address,
+        };
         let headers = headers::to_provider(head.headers, &upstream.headers);
         let asks = upstream.asks_usage && flight.asked.wish.is_added();
         let body = if asks { flight.asked.wish.put_into(&flight.asked.body) } else { flight.asked.body.clone() };
@@ -216,26 +226,42 @@ impl Exchange {
         answered.await.unwrap_or_else(|_| Err(Rejection::cut("the meter failed; its log says why")))
     }
 
-    fn answer_stored(
-        &self,
-        asked: Asked,
-        admitted: Box<dyn Admitted>,
-        part: Part,
-        stored: StoredReply,
-    ) -> Response<Given> {
-        let mut members = Members::default();
-        members.push(&stored.body);
-        let read = Reading::new(&asked, Body::Whole(members), false).finish(&asked, Some(&stored.body));
-        let common = Arc::clone(&self.common);
-        let (sent, retry_after) = (Instant::now(), None);
-        let flight = Flight { common, asked, admitted, part, sent, fault: None, status: 200, retry_after };
-        flight.tell(Read { ended: Ended::Stored, ..read });
-        let mut response = Response::new(Given::whole(stored.body));
-        if let Ok(kind) = stored.content_type.parse() {
-            response.headers_mut().insert(CONTENT_TYPE, kind);
-        }
-        response
+    /// A rejection for what a request asks, once whoever counts has been told of it.
+    async fn counted(&self, address: &Address, rejection: Rejection) -> Rejection {
+        self.admission.unreadable(address, rejection.code(), rejection.kept()).await;
+        rejection
     }
+
+    /// What a request meets on purpose: whether it is slow, and the status that it is answered with.
+    fn draw(&self, asked: &Asked, admitted: &dyn Admitted) -> (bool, Option<FaultKind>) {
+        let settings = &self.common.settings;
+        let of_run = admitted.faults();
+        let faults = if of_run.is_empty() { &settings.faults } else { &of_run };
+        // what one run asks for is nothing to another
+        let request = Sha256Hash::of_bytes(format!("{}\n{}", asked.address.run, asked.body_hash.hex()).as_bytes());
+        let occurrence = if faults.is_empty() { 0 } else { self.common.occurrences.next(&request) };
+        faults.draw(settings.fault_seed, &asked.body_hash, occurrence)
+    }
+}
+
+/// Who answers a request.
+enum Source {
+    Store(StoredReply),
+    /// At this address.
+    Provider(reqwest::Url),
+}
+
+/// The answer to a request whose reply is stored.
+fn answer_stored(flight: Flight, stored: StoredReply) -> Response<Given> {
+    let mut members = Members::default();
+    members.push(&stored.body);
+    let read = Reading::new(&flight.asked, Body::Whole(members), false).finish(&flight.asked, Some(&stored.body));
+    Flight { status: 200, ..flight }.tell(Read { ended: Ended::Stored, ..read });
+    let mut response = Response::new(Given::whole(stored.body));
+    if let Ok(kind) = stored.content_type.parse() {
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+    }
+    response
 }
 
 /// What comes next of a body.

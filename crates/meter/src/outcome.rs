@@ -41,6 +41,8 @@ pub enum Refusal {
     },
     /// Nobody knows where the model is, or what it costs; what to do about it.
     UnknownModel(String),
+    /// The run has no bank of the name in the path.
+    UnknownBank(String),
     /// The request waited for its turn, and its time is over.
     Busy {
         /// When to come again.

@@ -10,7 +10,7 @@ use http::{
     header::{ALLOW, CONTENT_TYPE, RETRY_AFTER},
 };
 use hyper::body::Bytes;
-use serde_json::json;
+use serde_json::{error::Category, json};
 
 use crate::{faults::FaultKind, outcome::Refusal};
 
@@ -30,6 +30,8 @@ pub(crate) struct Rejection {
     code: &'static str,
     param: Option<Cow<'static, str>>,
     message: String,
+    /// What is wrong with a body that the message may quote.
+    quotes: Option<Category>,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
 }
@@ -38,7 +40,27 @@ const INVALID: &str = "invalid_request_error";
 
 impl Rejection {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, code, param: None, message: message.into(), retry_after: None, allow: None }
+        Self { status, kind, code, param: None, message: message.into(), quotes: None, retry_after: None, allow: None }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Why, for whoever keeps it: without what a body says and where, which the client alone may be told, and which would make each
+    /// body a reason of its own.
+    pub(crate) fn kept(&self) -> &str {
+        match self.quotes {
+            None => &self.message,
+            Some(Category::Eof) => "the body is no JSON object that can be read: it ends too early",
+            Some(Category::Data) => "the body is no JSON object that can be read: it is something else",
+            Some(Category::Syntax | Category::Io) => "the body is no JSON object that can be read: it is no JSON",
+        }
+    }
+
+    /// The same with a message that may quote a body, which is wrong in this way.
+    pub(crate) fn quoting(self, wrong: Category) -> Self {
+        Self { quotes: Some(wrong), ..self }
     }
 
     pub(crate) fn foreign_host() -> Self {
@@ -196,6 +218,13 @@ impl From<Refusal> for Rejection {
             Refusal::UnknownModel(why) => {
                 Self { param: Some("model".into()), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &why) }
             }
+            Refusal::UnknownBank(bank) => {
+                let shown: String = bank.chars().filter(|c| !c.is_control()).take(100).collect();
+                let message = format!(
+                    "the run has no bank {shown}, which the base URL names: take the address from bench_coord.meter_url(bank), or the one without a bank from `bench-coord meter url RUN`"
+                );
+                new(StatusCode::NOT_FOUND, INVALID, "unknown_bank", &message)
+            }
             Refusal::Busy { retry_after, reason } => Self::busy(retry_after, &reason),
             // 429 would be repeated until the SDK gives up, and then again by the system under test
             Refusal::OverBudget(what) => {
@@ -230,6 +259,7 @@ mod tests {
             (Refusal::RunEnded("completed".into()), 403, "run_ended", "permission_error", "false"),
             (not_allowed, 403, "model_not_allowed", "permission_error", "false"),
             (Refusal::UnknownModel("m".into()), 404, "model_not_found", "not_found_error", "false"),
+            (Refusal::UnknownBank("b".into()), 404, "unknown_bank", "not_found_error", "false"),
             (busy, 429, "rate_limit_exceeded", "rate_limit_error", "true"),
             (Refusal::OverBudget("spent".into()), 402, "insufficient_quota", "billing_error", "false"),
             (Refusal::Stopped("stopped".into()), 403, "run_stopped", "permission_error", "false"),

@@ -113,7 +113,7 @@ pub fn one_line(text: &str, key: Option<&str>) -> String {
     let mut line = String::new();
     let mut chars = 0;
     for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
-        let word = scrub_word(word);
+        let word = scrub_word(&redact::run_keys(word));
         let length = word.chars().count();
         // before the cut too: a key that was sent in two words must not be joined
         if !line.is_empty() {
@@ -455,6 +455,12 @@ mod tests {
             assert_eq!(said(key), "the text of the reply is too long", "{key}");
         }
         assert_eq!(one_line("key k3y-of-mine is wrong", Some("k3y-of-mine")), "key [key] is wrong");
+    }
+
+    #[test]
+    fn a_key_of_a_metered_run_is_no_part_of_a_message() {
+        let said = "401: 'bm-00112233445566778899aabbccddeeff00112233', sk-abcdefgh1234 too, and bm-25 is a rank";
+        assert_eq!(one_line(said, None), "401: '[key]', [key] too, and bm-25 is a rank");
     }
 
     #[test]

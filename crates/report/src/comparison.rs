@@ -3,7 +3,7 @@
 mod fronts;
 
 use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
-use bench_proto::summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles, UsageFigures};
+use bench_proto::summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -245,40 +245,28 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
 }
 
 /// Dollars by list price, and what was paid: replies that came from the call store were free, and tokens count those of paid ones alone.
+/// A figure of one run is the same beside every other one: what is not known of it is said.
 fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
-    // what is not known of one of them is in neither
-    let both_known = a.memory().is_some() && b.memory().is_some();
-    let list = |run: &ComparedRun| {
-        let of_memory = run.metered.as_ref().filter(|_| both_known).map_or(0.0, |metered| metered.usd);
-        run.usage.total.usd_list + of_memory
+    let told = |run: &ComparedRun, figure: String| match run.usd_at_least() {
+        None => NONE.to_owned(),
+        Some(_) if run.usage.is_incomplete() => format!("{figure} and the system's own, unknown"),
+        Some(_) => figure,
     };
-    let paid = |run: &ComparedRun| {
-        let of_memory = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).filter(|_| !both_known);
-        let (used, apart) = (&run.usage.total.used, of_memory.cloned().unwrap_or_default());
-        UsageFigures {
-            prompt_tokens: used.prompt_tokens.saturating_sub(apart.prompt_tokens),
-            completion_tokens: used.completion_tokens.saturating_sub(apart.completion_tokens),
-            usd: (used.usd - apart.usd).max(0.0),
-            ..UsageFigures::default()
-        }
-    };
+    let list = |run: &ComparedRun| usd(run.usd_at_least().unwrap_or_default());
+    let paid = |run: &ComparedRun| usd(run.usage.total.used.usd);
     let cost = |run: &ComparedRun| {
-        // of the dollars that stand before it
-        let in_all = run.usage.total.usd_list + run.metered.as_ref().map_or(0.0, |metered| metered.usd);
-        let part = if in_all > 0.0 { list(run) / in_all } else { 1.0 };
-        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each * part)));
-        let unknown = if run.usage.is_incomplete() { " and the system's own, unknown" } else { "" };
-        format!("{}{}{unknown}", usd(list(run)), per_correct.unwrap_or_default())
+        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
+        told(run, format!("{}{}", list(run), per_correct.unwrap_or_default()))
     };
     let mut rows = vec![vec!["Cost by list price".to_owned(), cost(a), cost(b)]];
-    if [a, b].into_iter().any(|run| usd(paid(run).usd) != usd(list(run))) {
+    if [a, b].into_iter().any(|run| run.usd_at_least().is_some() && paid(run) != list(run)) {
         let name = "Paid, whatever became of it".to_owned();
-        rows.push(vec![name, usd(paid(a).usd), usd(paid(b).usd)]);
+        rows.push(vec![name, told(a, paid(a)), told(b, paid(b))]);
     }
     rows.extend(memory_costs(a, b));
     let tokens = |run: &ComparedRun| {
-        let paid = paid(run);
-        format!("{} / {}", count(paid.prompt_tokens), count(paid.completion_tokens))
+        let used = &run.usage.total.used;
+        told(run, format!("{} / {}", count(used.prompt_tokens), count(used.completion_tokens)))
     };
     rows.push(vec!["Tokens paid for, in / out".to_owned(), tokens(a), tokens(b)]);
     rows
@@ -408,7 +396,10 @@ fn pairs_document(pairs: &[Comparison], front: Front) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::summary::{Booked, UsageSummary, UsageTotal, Verdict};
+    use bench_proto::{
+        call::Phase,
+        summary::{Booked, UsageFigures, UsageSummary, UsageTotal, Verdict},
+    };
 
     use super::*;
 
@@ -461,16 +452,30 @@ mod tests {
     }
 
     #[test]
-    fn what_one_memory_was_metered_is_in_neither_tokens_nor_dollars() {
+    fn what_a_run_cost_does_not_depend_on_the_one_beside_it() {
         let mut metered = run(2.0, figures(1_500, 3.0));
         metered.usage.booked = Some(Booked { metered: Some(figures(500, 1.0)), ..Booked::default() });
         metered.metered = Some(MemoryCost { usd: 1.0, usd_per_1000_turns: None, usd_per_question: None });
-        let rows = costs(&metered, &run(2.0, figures(1_000, 2.0)));
-        assert_eq!(rows.first().map(|row| row[1..].to_vec()), Some(vec!["$2.00".to_owned(); 2]));
-        assert_eq!(rows.last().map(|row| row[1..].to_vec()), Some(vec!["1,000 / 0".to_owned(); 2]));
-        let both = costs(&metered, &metered);
-        assert_eq!(both.first().map(|row| row[1].clone()), Some("$3.00".to_owned()));
-        assert_eq!(both.last().map(|row| row[1].clone()), Some("1,500 / 0".to_owned()));
+        metered.usd_per_correct = Some(3.0);
+        let mut untold = run(2.0, figures(1_000, 2.0));
+        untold.usage.unknown = vec![Phase::Retain];
+        let mut free = run(2.0, figures(1_000, 2.0));
+        free.usage.memory = Some(MemoryCost { usd: 0.0, usd_per_1000_turns: None, usd_per_question: None });
+        let imported = run(0.0, UsageFigures::default());
+        for other in [&metered, &untold, &free, &imported] {
+            let rows = costs(&metered, other);
+            assert!(rows.iter().all(|row| !row[0].starts_with("Paid")), "{rows:?}");
+            let (cost, tokens) = (&rows[0], rows.last().expect("tokens"));
+            assert_eq!([&cost[1], &tokens[1]], ["$3.00, $3.00 per correct", "1,500 / 0"]);
+        }
+        let of_other = |other: &ComparedRun| {
+            let rows = costs(&metered, other);
+            [rows[0][2].clone(), rows.last().expect("tokens")[2].clone()]
+        };
+        let unknown = " and the system's own, unknown";
+        assert_eq!(of_other(&untold), [format!("$2.00{unknown}"), format!("1,000 / 0{unknown}")]);
+        assert_eq!(of_other(&free), ["$2.00", "1,000 / 0"]);
+        assert_eq!(of_other(&imported), [NONE, NONE], "nobody said what it cost");
     }
 
     #[test]
@@ -486,15 +491,5 @@ mod tests {
         assert_eq!(filling[1..], ["$0.5000", "$0"]);
         assert!(rows.iter().all(|row| !row[0].starts_with("Paid")), "{rows:?}");
         assert_eq!(costs(&built_in, &built_in).len(), 2, "nothing is spent");
-    }
-
-    #[test]
-    fn dollars_for_an_answer_that_is_right_are_of_those_beside_them() {
-        let mut metered = run(2.0, figures(0, 3.0));
-        metered.metered = Some(MemoryCost { usd: 1.0, usd_per_1000_turns: None, usd_per_question: None });
-        metered.usd_per_correct = Some(3.0);
-        let told = |other: &ComparedRun| costs(&metered, other).first().map(|row| row[1].clone());
-        assert_eq!(told(&run(2.0, figures(0, 2.0))).as_deref(), Some("$2.00, $2.00 per correct"));
-        assert_eq!(told(&metered).as_deref(), Some("$3.00, $3.00 per correct"));
     }
 }

@@ -171,7 +171,7 @@ fn headline_line(summary: &Summary) -> String {
 
 /// Of how many questions the headline tells, where its metric does not apply to all of them.
 pub(crate) fn having_it(headline: &Headline) -> Option<String> {
-    let all = headline.n + headline.without_figure;
+    let all = headline.n.saturating_add(headline.without_figure);
     (headline.without_figure > 0)
         .then(|| format!("{} of {} have this figure", count(headline.n), counted(all, "question")))
 }
@@ -186,6 +186,22 @@ pub(crate) fn judged_by(summary: &Summary) -> Option<String> {
     };
     let judges: Vec<String> = summary.spec.judges.iter().map(at).collect();
     (!judges.is_empty()).then(|| format!("judged by {}", judges.join(" and ")))
+}
+
+/// Whether the grades that head the report came with the answers, so that nobody here knows who gave them.
+#[must_use]
+pub fn grades_were_brought(summary: &Summary) -> bool {
+    let (spec, metric) = (&summary.spec, &summary.headline.metric);
+    // parts of `assertions` have names of their own
+    let is_scored = spec.scorers.iter().any(|scorer| scorer == metric || scorer == "assertions");
+    spec.judges.is_empty() && spec.scenario.answers() && !is_scored
+}
+
+/// Whether nothing is known of what was recalled: answers were made elsewhere, and do not say it.
+pub(crate) fn recalls_are_unknown(summary: &Summary) -> bool {
+    let retrieval = &summary.retrieval;
+    let is_measured = retrieval.turn.values().chain(retrieval.session.values()).any(|at| at.n > 0);
+    summary.spec.is_imported() && !is_measured
 }
 
 /// In which direction the headline is better.

@@ -10,6 +10,8 @@ use bench_proto::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::mlflow::PLACES;
+
 /// Version of the schema.
 pub const SCHEMA_VERSION: &str = "0.3.0";
 
@@ -26,7 +28,9 @@ pub struct Around<'a> {
 #[must_use]
 pub fn record(summary: &Summary, around: Around<'_>) -> Value {
     let (run, dataset) = (&summary.run, &summary.dataset);
-    let model = model_info(&summary.spec.who_answered(), about_system(summary));
+    // the schema asks for a name, also where nobody says it
+    let answerer = summary.spec.known_answerer().unwrap_or_else(|| "not-stated".to_owned());
+    let model = model_info(&answerer, about_system(summary));
     let id = model["id"].as_str().unwrap_or_default();
     let mut record = json!({
         "schema_version": SCHEMA_VERSION,
@@ -71,12 +75,15 @@ fn model_info(shown: &str, mut details: Value) -> Value {
 /// The memory system belongs to what was measured as much as the model does.
 fn about_system(summary: &Summary) -> Value {
     let spec = &summary.spec;
-    let settings = serde_json::to_string(&spec.system_settings).unwrap_or_default();
+    // a record is published: where the system is, and the code of one of one's own, stay here
+    let settings: BTreeMap<&String, &Value> =
+        spec.system_settings.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())).collect();
+    let settings = serde_json::to_string(&settings).unwrap_or_default();
     texts([
         ("memory_system", spec.system.clone()),
         ("memory_system_version", spec.system_version.clone()),
         ("memory_system_settings", settings),
-        ("top_k", spec.top_k.to_string()),
+        ("top_k", spec.known_top_k().map_or_else(|| "not stated".to_owned(), |top_k| top_k.to_string())),
         ("scenario", spec.scenario.name().to_owned()),
     ])
 }
@@ -216,6 +223,22 @@ mod tests {
             assert_eq!(result["source_data"]["source_type"], "other");
             assert!(is_texts(&result["source_data"]["additional_details"]), "{result:#}");
         }
+    }
+
+    #[test]
+    fn a_record_holds_neither_the_code_of_a_system_nor_where_it_is() {
+        let mut summary = golden();
+        let adapter =
+            json!({"name": "mine", "code": {"files": {"mine.py": "SOURCE of-mine"}}, "url": "http://of-mine"});
+        summary.spec.system_settings.insert("adapter".to_owned(), adapter);
+        for place in ["system.url", "vector.folder", "vector.precomputed", "vector.queries", "faulty.memory"] {
+            summary.spec.system_settings.insert(place.to_owned(), json!("/home/of-mine"));
+        }
+        summary.spec.system_settings.insert("bm25.k1".to_owned(), json!(0.9));
+        let record = record(&summary, Around { made_at: 1_790_000_000, version: "0.2.0" });
+        assert!(!record.to_string().contains("of-mine"), "{record:#}");
+        let settings = &record["model_info"]["additional_details"]["memory_system_settings"];
+        assert!(settings.as_str().is_some_and(|told| told.contains(r#""bm25.k1":0.9"#)), "{settings}");
     }
 
     #[test]

@@ -125,10 +125,13 @@ pub(crate) fn usd(usd: f64) -> String {
     }
 }
 
-/// Dollars; `$0.0010 to $0.0634` where only the least and the most of them are known, and a dash where nothing is.
+/// Dollars; `$0.0010 to $0.0634` where only the least and the most of them are known, and a dash where nothing is. What differs by less
+/// than is shown is no range.
 pub(crate) fn usd_or_range(known: Option<f64>, range: Option<[f64; 2]>) -> String {
     match (known, range) {
         (Some(known), _) => usd(known),
+        (None, Some([_, most])) if most > 0.0 && usd(most) == "$0.0000" => "less than $0.0001".to_owned(),
+        (None, Some([least, most])) if usd(least) == usd(most) => usd(most),
         (None, Some([least, most])) => format!("{} to {}", usd(least), usd(most)),
         (None, None) => NONE.to_owned(),
     }
@@ -175,6 +178,15 @@ pub(crate) fn in_order<T>(values: &BTreeMap<String, T>) -> Vec<(&String, &T)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_that_shows_nothing_is_none() {
+        let range = |least, most| usd_or_range(None, Some([least, most]));
+        assert_eq!(range(0.0, 0.000_03), "less than $0.0001");
+        assert_eq!((range(0.001, 0.001_01), range(0.0, 0.0)), ("$0.0010".to_owned(), "$0".to_owned()));
+        assert_eq!(range(0.0, 0.000_06), "$0 to $0.0001");
+        assert_eq!(range(0.001, 0.0634), "$0.0010 to $0.0634");
+    }
 
     fn published(value: Option<f64>, n: u64, written: Written) -> String {
         as_published(&PublishedFigure { name: "x".to_owned(), value, n, written })

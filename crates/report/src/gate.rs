@@ -1,21 +1,28 @@
 //! A gate for people, for pull requests (GitHub step summary and annotations) and for CI systems (JUnit).
 
-use bench_proto::gate::{Check, CheckOutcome, GatePlan, GateReport, GateVerdict, Level, PlannedGate};
+use bench_proto::gate::{BaselineRun, Check, CheckOutcome, GatePlan, GateReport, GateVerdict, Level, PlannedGate};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::{
     blocks::{Block, heading, table},
     comparison,
     error::RenderError,
+    figures::{NONE, one_line},
     markdown,
     terminal::{self, View},
     words,
 };
 
+/// Longest name of a run that is shown.
+const NAME_WIDTH: usize = 40;
+
 /// The gate for a terminal.
 #[must_use]
 pub fn terminal(report: &GateReport, view: View) -> String {
     let mut blocks = document(report);
+    // who names a baseline knows it; what `last:K` has found is said
+    let notes = report.comparison.iter().filter(|_| !report.baseline_runs.is_empty()).map(|of| of.notes.clone());
+    blocks.extend(notes.filter(|notes| !notes.is_empty()).map(Block::List));
     blocks.extend(bank_explained(report));
     terminal::render_blocks(&blocks, view)
 }
@@ -50,7 +57,22 @@ fn document(report: &GateReport) -> Vec<Block> {
     };
     blocks.push(heading("Rules"));
     blocks.push(table(&["Rule", "Level", "Outcome", "Seen"], report.checks.iter().map(row).collect()));
+    blocks.extend(baseline_runs(&report.baseline_runs));
     blocks
+}
+
+/// The runs that the baseline is the mean of, each with what differs and what to know of it.
+fn baseline_runs(runs: &[BaselineRun]) -> Vec<Block> {
+    let row = |run: &BaselineRun| {
+        let name = run.name.as_deref().map_or_else(|| NONE.to_owned(), |name| one_line(name, NAME_WIDTH));
+        let differs = run.differences.iter().map(|differs| differs.key.as_str()).collect::<Vec<_>>().join(", ");
+        let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
+        vec![run.id.clone(), name, or_none(differs), or_none(run.notes.join("; "))]
+    };
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    vec![heading("Baseline"), table(&["Run", "Name", "What differs", "Notes"], runs.iter().map(row).collect())]
 }
 
 /// How gates with a policy end, for a terminal.
@@ -179,6 +201,8 @@ fn case(name: &str, status: TestCaseStatus) -> TestCase {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::{comparison::MarkedDifference, spec::Difference};
+
     use super::*;
 
     fn report() -> GateReport {
@@ -207,6 +231,7 @@ mod tests {
             ],
             severity: Some("critical".into()),
             comparison: None,
+            baseline_runs: vec![],
         }
     }
 
@@ -228,6 +253,29 @@ mod tests {
                 assert_eq!(view.matches(words::BANK).count(), times, "{view}");
             }
         }
+    }
+
+    #[test]
+    fn the_runs_that_a_baseline_is_the_mean_of_are_named_with_what_is_to_be_known_of_each() {
+        let run = |id: &str, name: Option<&str>, notes: &[&str]| BaselineRun {
+            id: id.to_owned(),
+            name: name.map(str::to_owned),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            differences: vec![],
+        };
+        let mut differs = run("id-1", Some("nightly"), &["they may end early"]);
+        let version = Difference { key: "system.version".into(), left: "1".into(), right: "2".into() };
+        differs.differences.push(MarkedDifference::new(version, "system", true));
+        let plain = report();
+        let report = GateReport { baseline_runs: vec![differs, run("id-2", None, &[])], ..plain.clone() };
+        for view in [terminal(&report, View::default()), markdown(&report)] {
+            let line = |id: &str| view.lines().find(|line| line.contains(id)).map(str::to_owned).unwrap_or_default();
+            let first = line("id-1");
+            let said = ["nightly", "system.version", "they may end early"];
+            assert!(said.iter().all(|said| first.contains(said)), "{view}");
+            assert!(!line("id-2").is_empty(), "{view}");
+        }
+        assert!(!terminal(&plain, View::default()).contains("Baseline"));
     }
 
     #[test]

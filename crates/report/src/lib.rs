@@ -60,6 +60,7 @@ mod escape;
 mod figures;
 mod words;
 
+pub use document::grades_were_brought;
 pub use error::RenderError;
 pub use questions::QuestionsWriter;
 pub use registry::{FORMATS, Format, Render, format_named};

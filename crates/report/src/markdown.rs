@@ -96,13 +96,14 @@ fn is_www(before: &str) -> bool {
     })
 }
 
-/// Whether an `@` calls somebody (`@name`, `(@name`) or makes an address (`name@host.example`); `recall@10` does neither.
+/// Whether an `@` calls somebody (`@name`, `(@name`, `_@name_`: a sign of emphasis is no part of a word) or makes an address
+/// (`name@host.example`); `recall@10` does neither.
 fn calls(before: char, after: &str) -> bool {
     let word =
         after.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))).next().unwrap_or_default();
     let is_address =
         word.split_once('.').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
-    !word.is_empty() && (!(before.is_ascii_alphanumeric() || before == '_') || is_address)
+    !word.is_empty() && (!before.is_ascii_alphanumeric() || is_address)
 }
 
 #[cfg(test)]
@@ -123,6 +124,8 @@ mod tests {
             ("(WWW.evil.example)", "(WWW\\.evil.example)"),
             ("awww.yes", "awww.yes"),
             ("@octocat and (@org/team)", "@\u{2060}octocat and (@\u{2060}org/team)"),
+            ("_@octocat_ and __@octocat__", "_@\u{2060}octocat_ and __@\u{2060}octocat__"),
+            ("*@octocat* and ~@octocat~", "\\*@\u{2060}octocat\\* and \\~@\u{2060}octocat\\~"),
             ("mail me@evil.example", "mail me@\u{2060}evil.example"),
             ("fixes #12", "fixes #\u{2060}12"),
             ("recall@10 and ndcg@5.", "recall@10 and ndcg@5."),

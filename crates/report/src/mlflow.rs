@@ -9,7 +9,8 @@ pub const RUN_TAG: &str = "bench.run";
 /// Tag with the result digest.
 pub const DIGEST_TAG: &str = "bench.result_digest";
 /// Settings of a memory system that say where it is, or are a file of it: no setting of the run.
-pub(crate) const PLACES: [&str; 3] = ["adapter", "system.url", "vector.folder"];
+pub(crate) const PLACES: [&str; 6] =
+    ["adapter", "system.url", "vector.folder", "vector.precomputed", "vector.queries", "faulty.memory"];
 /// Longest value of a param or a tag, in characters: servers before version 2.8 refuse more.
 const MOST_VALUE: usize = 500;
 /// Longest name of a metric or a param, in characters.
@@ -78,9 +79,9 @@ fn params(summary: &Summary) -> Vec<(String, String)> {
     params.put("sample.signature", &dataset.sample.signature);
     params.put("system", &spec.system);
     params.put("system.version", &spec.system_version);
-    params.put("top_k", &spec.top_k.to_string());
+    params.put("top_k", &spec.known_top_k().map_or_else(String::new, |top_k| top_k.to_string()));
     params.put("scenario", spec.scenario.name());
-    params.put("answerer", &spec.answerer);
+    params.put("answerer", if spec.known_answerer().is_some() { &spec.answerer } else { "" });
     params.put("judges", &spec.judges.join(", "));
     params.put("votes", &spec.votes.map_or_else(String::new, |votes| votes.to_string()));
     params.put("scorers", &spec.scorers.join(", "));
@@ -259,9 +260,10 @@ mod tests {
     #[test]
     fn places_of_a_system_are_no_settings() {
         let mut summary = golden();
-        for (key, value) in [("adapter", "{}"), ("system.url", "http://inside"), ("bm25.k1", "0.9")] {
-            summary.spec.system_settings.insert(key.to_owned(), value.into());
+        for key in PLACES {
+            summary.spec.system_settings.insert(key.to_owned(), "http://inside".into());
         }
+        summary.spec.system_settings.insert("bm25.k1".to_owned(), "0.9".into());
         let params = record(&summary).params;
         assert!(params.contains(&("system.bm25.k1".to_owned(), "0.9".to_owned())), "{params:?}");
         assert!(!format!("{params:?}").contains("inside") && !params.iter().any(|(name, _)| name == "system.adapter"));

@@ -2,7 +2,7 @@
 
 use bench_proto::{
     ids::random_end,
-    repeats::{HalvingBy, NOISY_SD, RepeatedRun, RepeatsReport, SharedFigure, VarianceComponent},
+    repeats::{HalvingBy, NOISY_SD, RepeatedRun, RepeatsMetered, RepeatsReport, SharedFigure, VarianceComponent},
     summary::{Interval, Verdict},
 };
 
@@ -93,9 +93,21 @@ fn head(report: &RepeatsReport) -> Head {
     let benchmark = mean.benchmark_ci95.as_ref().map(|ci| interval_with_width(Some(ci)));
     lines.extend(benchmark.map(|ci| (None, format!("this benchmark under new draws {ci}"))));
     lines.push((None, brief::booked(group.booked_usd, group.cap_usd)));
+    lines.extend(report.metered.as_ref().map(|of| (None, memory_itself(of))));
     let notes: Vec<String> = report.notes.iter().map(|note| with_short_ids(note, report)).collect();
     lines.extend(brief::few(&notes, NOTES_SHOWN).into_iter().map(|note| (None, note)));
     lines
+}
+
+/// What the memory system spent itself, in one line.
+fn memory_itself(of: &RepeatsMetered) -> String {
+    format!(
+        "memory itself {} in {}: filling {}, asking {}",
+        usd(of.total.usd_list()),
+        counted(of.runs, "repeat"),
+        usd(of.usd_filling),
+        usd(of.usd_asking)
+    )
 }
 
 /// A note whose runs are named by the ends of their ids: whole ones take half of a line, and what is said of them is cut.
@@ -158,6 +170,7 @@ fn document(report: &RepeatsReport) -> Vec<Block> {
     blocks.push(Block::List(std::iter::once(words::BANK.to_owned()).chain(report.notes.clone()).collect()));
     blocks.extend(mean(report));
     blocks.extend(runs(report));
+    blocks.extend(report.metered.iter().flat_map(metered));
     blocks.extend(shares(report));
     blocks.extend(stability(report));
     blocks
@@ -212,6 +225,35 @@ fn runs(report: &RepeatsReport) -> Vec<Block> {
         table(&["Run", "Status", ">Score", ">Questions", "Verdict", ">Cost", "Digest"], rows.collect()),
         Block::Text(booked_by_group(group.booked_usd, group.cap_usd)),
     ]
+}
+
+/// What the memory system spent on models itself, in all repeats together.
+fn metered(of: &RepeatsMetered) -> Vec<Block> {
+    let total = &of.total;
+    let counts = [total.calls, total.failed, total.prompt_tokens, total.completion_tokens].map(count);
+    let dollars = [of.usd_filling, of.usd_asking, total.usd].map(usd);
+    let row: Vec<String> = counts.into_iter().chain(dollars).collect();
+    let columns = [">Calls", ">Failed", ">Prompt tokens", ">Completion tokens", ">Filling", ">Asking", ">Cost"];
+    let mut words = vec![format!(
+        "Seen by the meter in {}. Filling and asking are as if no reply had been stored; in neither are checks, and calls of which nobody \
+         can say what they were for.",
+        counted(of.runs, "repeat")
+    )];
+    if total.stored_calls > 0 {
+        words.push(format!(
+            "{} more were answered by stored replies, which saved {}.",
+            counted(total.stored_calls, "call"),
+            usd(total.usd_saved)
+        ));
+    }
+    if total.uncertain > 0 {
+        words.push(format!(
+            "{} were cut: what they cost, at most {}, is not known and in none of these figures.",
+            counted(total.uncertain, "call"),
+            usd(total.usd_uncertain)
+        ));
+    }
+    vec![heading("What the memory system called itself"), table(&columns, vec![row]), Block::Text(words.join(" "))]
 }
 
 /// `answer draw (with judge draw)`.
@@ -313,6 +355,11 @@ fn stability(report: &RepeatsReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::{
+        metered::Stage,
+        summary::{MeteredFigures, MeteredStage, MeteredSummary},
+    };
+
     use super::*;
 
     fn golden() -> RepeatsReport {
@@ -342,6 +389,26 @@ mod tests {
             line(&text, "- to halve the interval").contains("600 more questions with banks of their own"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn p34_what_the_memory_spent_itself_is_told_of_all_repeats() {
+        let figures =
+            |calls, usd| MeteredFigures { calls, prompt_tokens: 10 * calls, usd, ..MeteredFigures::default() };
+        let by_stage = [(Stage::Retain, 30, 0.03), (Stage::Recall, 8, 0.008), (Stage::Check, 2, 0.002)]
+            .map(|(stage, calls, usd)| MeteredStage { stage, figures: figures(calls, usd) });
+        let one = MeteredSummary { total: figures(40, 0.04), by_stage: by_stage.to_vec(), ..MeteredSummary::default() };
+        let mut report = golden();
+        assert!(!markdown(&report).contains("memory system called itself"));
+        report.metered = RepeatsMetered::of([&one, &one]);
+        let short = terminal(&report, TerminalOptions::default());
+        assert!(short.contains("memory itself $0.0800 in 2 repeats: filling $0.0600, asking $0.0160"), "{short}");
+        let full = TerminalOptions { full: true, ..TerminalOptions::default() };
+        for view in [terminal(&report, full), markdown(&report), html(&report).expect("renders")] {
+            for words in ["What the memory system called itself", "$0.0600", "$0.0160", "$0.0800", "800"] {
+                assert!(view.contains(words), "'{words}' is missing:\n{view}");
+            }
+        }
     }
 
     #[test]

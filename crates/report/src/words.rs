@@ -1,6 +1,9 @@
 //! Words of a report that a newcomer does not know, in a sentence each, said where they stand. docs/GLOSSARY.md has all of them.
 
-use bench_proto::metric::{Better, Scale};
+use bench_proto::{
+    metric::{Better, Scale},
+    summary::Summary,
+};
 
 /// What the banks of a sample are.
 pub(crate) const BANK: &str = "A bank is everything that shares one memory, such as one conversation.";
@@ -34,6 +37,14 @@ pub(crate) const RETAIN_AND_RECALL: &str =
     "Retain writes a bank into the memory system, recall searches it for a question.";
 /// Recall as a metric of retrieval.
 pub(crate) const RECALL_AT_K: &str = "Recall at k is the part of a question's evidence that is among the first k hits.";
+
+/// What is said of questions of which no evidence could be looked for: of answers from elsewhere some do not say what was recalled.
+pub(crate) fn without_evidence(summary: &Summary) -> &'static str {
+    match summary.spec.is_imported() {
+        true => "name no evidence or do not say what was recalled",
+        false => "name no evidence",
+    }
+}
 
 /// What the strict score is.
 pub(crate) fn strict(better: Better) -> &'static str {

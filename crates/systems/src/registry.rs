@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use bench_proto::nearest;
+use bench_proto::{nearest, redact};
 use bench_settings::bounded;
 
 #[cfg(feature = "pgvector")]
@@ -52,7 +52,7 @@ pub const SYSTEMS: &[SystemEntry] = &[
 /// [`BuildError::UnknownSystem`], with the nearest name.
 pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
     SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| BuildError::UnknownSystem {
-        name: name.to_owned(),
+        name: redact::text(name).into_owned(),
         nearest: nearest::nearest(name, names()).first().copied(),
         known: names().collect(),
     })
@@ -91,7 +91,12 @@ pub fn is_file(name: &str) -> bool {
 /// # Errors
 /// Unknown names; files that cannot be read, with line and column.
 pub fn named(name: &str) -> Result<Named, BuildError> {
-    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason: reason.into() };
+    let shown = redact::text(name);
+    let wrong = |reason: String| {
+        // whoever takes an address for a file may have given a password with it, and the reason repeats the file
+        let reason = if name.contains("://") { redact::words(&reason).into_owned() } else { reason };
+        BuildError::Adapter { system: shown.to_string(), reason: reason.into() }
+    };
     if let Some(library) = libraries::find(name) {
         let spec = library.read().map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
@@ -208,6 +213,20 @@ mod tests {
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
+    }
+
+    #[test]
+    fn an_address_that_is_taken_for_a_system_is_repeated_without_its_password() {
+        for (name, said) in [
+            ("http://u:s3cret@mem.example/v1", "'http://***@mem.example/v1'"),
+            ("https://u:s3cret@mem.example/mine.py:Mine", "'https://***@mem.example/mine.py:Mine'"),
+            ("https://mem.example/mine.yaml?key=s3cret", "'https://mem.example/mine.yaml?key=***'"),
+        ] {
+            let refused = named(name).expect_err("is no system").to_string();
+            assert!(refused.contains(said) && !refused.contains("s3cret"), "{refused}");
+        }
+        let unknown = find("http://u:s3cret@mem.example").expect_err("is none").to_string();
+        assert!(unknown.contains("'http://***@mem.example/'") && !unknown.contains("s3cret"), "{unknown}");
     }
 
     #[test]

@@ -212,8 +212,21 @@ const TELL_LOGINS: [&str; 4] = ["lapin", "amq_protocol", "async_rs", "tcp_stream
 /// said of a file's `path` holds none of its lines.
 const TELLS_PASSWORDS: &str = "sqlx_postgres::options";
 
+/// Libraries by which servers of the Model Context Protocol are spoken to: at every level they log addresses with what was filled into
+/// them, and whatever a server says, the key that it was sent among it. The adapter tells every failure itself, without keys.
+const REPEAT_SERVERS: [&str; 2] = ["rmcp", "sse_stream"];
+
+/// The client below all HTTP: when nothing is wrong it names servers by their addresses, passwords and all.
+const TELLS_ADDRESSES: &str = "hyper_util";
+
 /// Whether an event may be logged, whatever the filter says.
 fn holds_no_login(event: &Metadata<'_>) -> bool {
+    if REPEAT_SERVERS.iter().any(|name| event.target().starts_with(name)) {
+        return false;
+    }
+    if event.target().starts_with(TELLS_ADDRESSES) {
+        return *event.level() <= Level::INFO;
+    }
     if event.target().starts_with(TELLS_PASSWORDS) {
         return event.fields().field("path").is_some();
     }
@@ -379,6 +392,34 @@ mod tests {
             let text = String::from_utf8(captured.0.lock().expect("is free").clone()).expect("lines");
             assert!(!text.contains("hunter2"), "{filter}: {text}");
             assert!(text.contains("not strict enough") && text.contains("everything else"), "{filter}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_of_tools_says_and_addresses_of_http_are_logged_at_no_level() {
+        for filter in
+            [DEFAULT_FILTER, "error", "info", "debug", "trace", "rmcp=trace,sse_stream=trace,hyper_util=trace"]
+        {
+            let captured = Captured::default();
+            let writer = captured.clone();
+            let options = LogOptions { filter: Some(filter.into()), ..LogOptions::default() };
+            let (dispatch, _filtering) = dispatch(&options, None, move || writer.clone()).expect("a valid filter");
+            tracing::dispatcher::with_default(&dispatch, || {
+                let _span =
+                    tracing::error_span!(target: "rmcp::service", "serve", url = "http://h/?k=hunter2").entered();
+                tracing::error!(target: "rmcp::transport::worker", "worker quit: http://h/mcp?k=hunter2");
+                tracing::warn!(target: "rmcp::service::client", method = "weird/hunter2", "unexpected message");
+                tracing::info!(target: "rmcp::service", "hunter2");
+                tracing::debug!(target: "rmcp::transport::async_rw", "failed to parse hunter2");
+                tracing::trace!(target: "rmcp", "hunter2");
+                tracing::warn!(target: "sse_stream::stream", line = "hunter2", "invalid line");
+                tracing::debug!(target: "hyper_util::client::legacy::pool", "reuse http://u:hunter2@h");
+                tracing::trace!(target: "hyper_util::client::legacy::connect::http", "http://u:hunter2@h");
+                tracing::error!(target: "hyper_util::client", "everything else");
+            });
+            let text = String::from_utf8(captured.0.lock().expect("is free").clone()).expect("lines");
+            assert!(!text.contains("hunter2"), "{filter}: {text}");
+            assert!(text.contains("everything else"), "{filter}: {text}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! Asks a listener on this machine how it is: the probe of containers, whose images hold no HTTP client and whose listeners
 //! want a token that an orchestrator cannot send.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
+use bench_proto::redact;
 use reqwest::{StatusCode, header::AUTHORIZATION, redirect::Policy};
 
 use crate::http::BearerToken;
@@ -42,7 +43,7 @@ pub enum ProbeError {
 /// When nothing answers 200 in time.
 pub async fn ask(url: &str, token: Option<&BearerToken>) -> Result<(), ProbeError> {
     if !names_a_page(url) {
-        return Err(ProbeError::Url(url.to_owned()));
+        return Err(ProbeError::Url(shown(url).into_owned()));
     }
     let silent = |error: reqwest::Error| {
         // the last word of the chain is the reason, the others repeat the URL
@@ -50,7 +51,7 @@ pub async fn ask(url: &str, token: Option<&BearerToken>) -> Result<(), ProbeErro
         while let Some(source) = reason.source() {
             reason = source;
         }
-        ProbeError::Silent { url: url.to_owned(), reason: reason.to_string() }
+        ProbeError::Silent { url: shown(url).into_owned(), reason: reason.to_string() }
     };
     let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(PATIENCE);
     let mut request = client.build().map_err(silent)?.get(url);
@@ -70,7 +71,12 @@ pub async fn ask(url: &str, token: Option<&BearerToken>) -> Result<(), ProbeErro
     }
     let body = String::from_utf8_lossy(&body);
     let answer = format!("{:?} {status} {}", answer.version(), body.lines().last().unwrap_or_default());
-    Err(ProbeError::Unwell { url: url.to_owned(), answer: answer.trim().to_owned() })
+    Err(ProbeError::Unwell { url: shown(url).into_owned(), answer: answer.trim().to_owned() })
+}
+
+/// What was asked for, as it may be repeated: whoever mistypes an address may have given a password with it.
+fn shown(url: &str) -> Cow<'_, str> {
+    if url.contains('@') { redact::url(url) } else { redact::text(url) }
 }
 
 /// Whether a URL is `http://HOST:PORT/PATH`.
@@ -110,5 +116,15 @@ mod tests {
             assert!(matches!(ask(url, None).await, Err(ProbeError::Url(_))), "{url}");
         }
         assert!(matches!(ask("http://127.0.0.1:1/x", None).await, Err(ProbeError::Silent { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_password_in_an_address_is_not_repeated() {
+        let urls =
+            ["http://u:s3cret@h:1/x", "u:s3cret@h:1/x", "https://u:s3/cret@h/x", "http://127.0.0.1:1/x?token=s3cret"];
+        for url in urls {
+            let said = ask(url, None).await.expect_err("nobody is asked, or nobody answers").to_string();
+            assert!(!said.contains("s3") && !said.contains("cret"), "{url}: {said}");
+        }
     }
 }

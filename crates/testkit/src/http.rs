@@ -1,8 +1,9 @@
 //! One HTTP request after another, as plainly as possible: tests look at health pages, statistics and management APIs.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::{self, Receiver},
     time::Duration,
 };
 
@@ -30,6 +31,50 @@ impl Reply {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("not JSON ({e}): {}", self.body))
     }
+}
+
+/// A server on loopback that answers each request by its head, and closes: its `host:port`, and the bodies that it is sent.
+///
+/// # Panics
+/// When there is no port.
+#[must_use]
+pub fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = listener.local_addr().expect("an address").to_string();
+    let (sender, bodies) = mpsc::channel();
+    // ends with the process of the test
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            // who goes before the answer is there wants none
+            if let Ok(body) = answer_one(stream, &answer) {
+                let _ = sender.send(body);
+            }
+        }
+    });
+    (place, bodies)
+}
+
+fn answer_one(mut stream: TcpStream, answer: &impl Fn(&str) -> String) -> std::io::Result<String> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    stream.write_all(answer(&head).as_bytes())?;
+    Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 /// `GET path` from `host:port`.

@@ -29,6 +29,7 @@ use crate::{
     packed::{self, Packing},
     place::{self, Place},
     sets::{Problem, Said},
+    shown_path,
 };
 
 /// A form of users' files.
@@ -137,7 +138,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions, is_taken: IsTaken) -> Res
     let kind = path.metadata().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => DatasetError::NotFound(format!(
             "{} does not exist; give the path of a dataset of your own, or a name that `bench-coord datasets list` shows",
-            path.display()
+            shown_path(path)
         )),
         _ => DatasetError::io(path, source),
     })?;

@@ -15,7 +15,8 @@ pub struct MeteredFigures {
     pub calls: u64,
     /// Calls answered from the call store, for free.
     pub stored_calls: u64,
-    /// Calls that came to nothing: refused, failed on purpose, or the provider could not be reached.
+    /// Calls that came to nothing: refused, failed on purpose, or the provider could not be reached. Those that the meter itself has
+    /// refused are in the figures of all calls alone.
     pub failed: u64,
     /// Of these, those that the meter failed on purpose (`--meter-fault`); absent where there were none.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -30,7 +31,8 @@ pub struct MeteredFigures {
     pub usd: f64,
     /// Dollars that the calls answered from the call store had cost when they were made.
     pub usd_saved: f64,
-    /// Calls that were cut, of which nobody knows what they cost. They are no part of the figures above.
+    /// Calls that were cut, of which nobody knows what they cost. They are no part of the figures above. Those that were under way when
+    /// a process was killed are in the figures of all calls alone.
     pub uncertain: u64,
     /// Dollars that the cut calls cost at most.
     pub usd_uncertain: f64,
@@ -78,6 +80,26 @@ pub struct MeteredBank {
 }
 
 impl MeteredFigures {
+    /// Adds the calls of another run.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.calls, other.calls),
+            (&mut self.stored_calls, other.stored_calls),
+            (&mut self.failed, other.failed),
+            (&mut self.failed_on_purpose, other.failed_on_purpose),
+            (&mut self.counted_here, other.counted_here),
+            (&mut self.prompt_tokens, other.prompt_tokens),
+            (&mut self.completion_tokens, other.completion_tokens),
+            (&mut self.uncertain, other.uncertain),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.usd += other.usd;
+        self.usd_saved += other.usd_saved;
+        self.usd_uncertain += other.usd_uncertain;
+        self.seconds += other.seconds;
+    }
+
     /// Dollars as if no reply had come from the store.
     #[must_use]
     pub fn usd_list(&self) -> f64 {
@@ -87,7 +109,7 @@ impl MeteredFigures {
     /// Whether the meter has seen anything, however it ended.
     #[must_use]
     pub fn is_seen(&self) -> bool {
-        self.calls + self.stored_calls + self.failed + self.uncertain > 0
+        [self.calls, self.stored_calls, self.failed, self.uncertain].iter().any(|calls| *calls > 0)
     }
 }
 
@@ -105,7 +127,7 @@ pub struct MeteredSummary {
     pub by_bank: Vec<MeteredBank>,
     /// Turns of the banks that the run retained: what filling is divided by.
     pub turns: u64,
-    /// Questions that have ended: what asking is divided by.
+    /// Questions that the memory system was asked: what asking is divided by.
     pub questions: u64,
     /// Dollars for filling (retain and consolidate) a thousand turns, as if no reply had come from the store; null without turns, and where unattributed calls, which may belong
     /// to it, come to more than a hundredth of it.
@@ -122,9 +144,47 @@ pub struct MeteredSummary {
     /// What was failed on purpose (`--meter-fault`); absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+    /// Calls that the meter itself has refused and that somebody has to do something about, by reason, most calls first; absent where
+    /// there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<MeteredRefused>,
     /// What the accounts of the run say was spent with their keys while it was executed, where they say it (`accounts.NAME.spent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountsSpent>,
+}
+
+impl MeteredSummary {
+    /// Dollars of what it was doing there, as if no reply had come from the store.
+    #[must_use]
+    pub fn usd_list_of(&self, stages: &[Stage]) -> f64 {
+        let of = self.by_stage.iter().filter(|of| stages.contains(&of.stage));
+        of.fold(0.0, |sum, of| sum + of.figures.usd_list())
+    }
+}
+
+/// Calls that the meter has refused for one reason: nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredRefused {
+    /// The `code` of the answer.
+    pub code: String,
+    /// Why, and what to do about it.
+    pub why: String,
+    /// How many calls were refused so.
+    pub calls: u64,
+    /// Whether there may have been more: the run goes on, or a process that has counted them was killed; absent where not.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at_least: bool,
+}
+
+impl MeteredRefused {
+    /// `50 calls of the memory system were refused by the meter: m has no price …`
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { calls, why, .. } = self;
+        let at_least = if self.at_least { "at least " } else { "" };
+        let were = if *calls == 1 { "call of the memory system was" } else { "calls of the memory system were" };
+        format!("{at_least}{calls} {were} refused by the meter: {why}")
+    }
 }
 
 /// What accounts say was spent with their keys, beside what was booked in the same time.

@@ -8,12 +8,18 @@ use serde_json::Value;
 
 use super::PromptText;
 use crate::{
+    audit::PLANTED_SYSTEM,
     call::{CacheScope, is_default},
     label_fixes::LabelFixesSpec,
     profile::{first_methodology, is_first_methodology},
     scenario::{AnsweredBy, RecallPlan, Scenario},
-    spec::{ModelSpec, RunSpec},
+    spec::{IMPORTED_SYSTEM, ModelSpec, RunSpec},
 };
+
+/// What stands for who answered where answers were made elsewhere and nobody says it.
+pub const ANSWERER_NOT_SAID: &str = "answerer not said";
+/// The answerer of runs in which nothing of ours answers.
+const NOBODY: &str = "none";
 
 // Begins as `DatasetSpec` does: that one is stored, this one is published, and each changes with a version of its own.
 /// The dataset of a run.
@@ -174,7 +180,7 @@ impl From<&RunSpec> for DatasetSummary {
             modified: dataset.modified,
             checksum_unknown: dataset.checksum_unknown,
             notes: dataset.notes.clone(),
-            questions: dataset.population.values().sum(),
+            questions: dataset.population.values().copied().fold(0, u64::saturating_add),
             banks: dataset.banks,
             sessions: dataset.sessions,
             label_fixes: dataset.label_fixes.clone(),
@@ -203,10 +209,35 @@ impl SpecSummary {
             None => self.scenario.name().to_owned(),
         };
         match self.scenario {
+            Scenario::Answer if self.is_unsaid() => ANSWERER_NOT_SAID.to_owned(),
             Scenario::Answer => self.answerer.clone(),
             Scenario::RetrieveOnly => scenario,
             _ => format!("{}, {scenario}", self.answerer),
         }
+    }
+
+    /// The same where it is known: of answers that were made elsewhere nobody says it.
+    #[must_use]
+    pub fn known_answerer(&self) -> Option<String> {
+        (!self.is_unsaid()).then(|| self.who_answered())
+    }
+
+    /// Hits asked for, where that is known: answers that were made elsewhere do not say it, and what was recalled elsewhere is as long
+    /// as it is.
+    #[must_use]
+    pub fn known_top_k(&self) -> Option<u32> {
+        (!(self.is_imported() && self.scenario.answers())).then_some(self.top_k)
+    }
+
+    /// Whether nothing but results is known of the memory system.
+    #[must_use]
+    pub fn is_imported(&self) -> bool {
+        self.system_version == IMPORTED_SYSTEM
+    }
+
+    /// Whether somebody answered elsewhere. What was planted for an audit of judges nobody has answered.
+    fn is_unsaid(&self) -> bool {
+        self.is_imported() && self.answerer == NOBODY && self.scenario.answers() && self.system != PLANTED_SYSTEM
     }
 }
 
@@ -253,5 +284,28 @@ impl From<&RunSpec> for SpecSummary {
             cache: spec.limits.cache,
             pool: spec.limits.pool.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_answers_from_elsewhere_do_not_say_is_not_made_up() {
+        let golden: RunSpec =
+            serde_json::from_str(include_str!("../../golden/run_spec.v1.json")).expect("the golden spec is read");
+        let mut spec = SpecSummary::from(&golden);
+        let said = |spec: &SpecSummary| (spec.known_answerer().is_some(), spec.known_top_k());
+        assert_eq!((said(&spec), spec.known_answerer()), ((true, Some(spec.top_k)), Some(spec.who_answered())));
+        (spec.system_version, spec.answerer) = (IMPORTED_SYSTEM.to_owned(), NOBODY.to_owned());
+        spec.scenario = Scenario::Answer;
+        assert_eq!((said(&spec), spec.who_answered().as_str()), ((false, None), ANSWERER_NOT_SAID));
+        let planted = SpecSummary { system: PLANTED_SYSTEM.to_owned(), ..spec.clone() };
+        assert_eq!(planted.known_answerer().as_deref(), Some(NOBODY), "nobody has answered");
+        let recalls = SpecSummary { scenario: Scenario::RetrieveOnly, ..spec.clone() };
+        assert_eq!(said(&recalls), (true, Some(spec.top_k)));
+        let answered_here = SpecSummary { answerer: "openai:m".to_owned(), ..spec };
+        assert_eq!(answered_here.known_answerer().as_deref(), Some("openai:m"));
     }
 }

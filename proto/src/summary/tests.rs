@@ -189,6 +189,7 @@ fn p41_the_total_is_the_ledgers_and_names_what_is_in_no_phase() {
         overhead: usage(1, 5),
         metered: usage(2, 20),
         uncertain: usage(1, 295),
+        lost: Default::default(),
     };
     let summary = UsageSummary::new(&usage(1, 100), None, &questions, None, Some(&ledger));
     let of = |figures: &UsageFigures| (figures.calls, figures.prompt_tokens, (figures.usd * 1e12).round() as i64);

@@ -140,8 +140,8 @@ pub struct UsageTotal {
 impl UsageFigures {
     /// Tokens without any request: those of a call that the runner makes come with the call.
     fn is_of_tokens_alone(&self) -> bool {
-        let requests = self.calls + self.cached_calls + self.retries;
-        requests == 0 && self.usd <= 0.0 && self.prompt_tokens + self.completion_tokens > 0
+        let no_request = [self.calls, self.cached_calls, self.retries].iter().all(|requests| *requests == 0);
+        no_request && self.usd <= 0.0 && (self.prompt_tokens > 0 || self.completion_tokens > 0)
     }
 }
 

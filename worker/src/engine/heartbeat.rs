@@ -177,6 +177,7 @@ impl Shared {
             // one that was built meanwhile
             context.stop_by(&cause);
             self.runs.former().add(run, &context);
+            self.runs.note_refused_later(context);
         }
         self.runs.metering.forget_runs();
     }
@@ -221,7 +222,9 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
                 && (state != RunState::Running || version != context.row().state_version)
             {
                 shared.forget_context(context).await;
-                if state != RunState::Running {
+                if state == RunState::Running {
+                    shared.runs.note_refused_later(Arc::clone(context));
+                } else {
                     context.stop_calls(state.name());
                     // waits for calls in flight, so it is not waited for here
                     shared.runs.close_later(Arc::clone(context));

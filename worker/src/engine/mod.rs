@@ -220,11 +220,21 @@ impl Runs {
         self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the store, beside the caller, what was refused under a context in whose place another comes.
+    fn note_refused_later(&self, context: Arc<RunContext>) {
+        let mut closing = self.closing();
+        while closing.try_join_next().is_some() {}
+        closing.spawn(async move { context.note_refused_calls().await });
+    }
+
     /// Ends what this process has started for a run, beside the caller.
     fn close_later(&self, context: Arc<RunContext>) {
         let mut closing = self.closing();
         while closing.try_join_next().is_some() {}
-        closing.spawn(async move { context.close_system().await });
+        closing.spawn(async move {
+            context.note_refused_calls().await;
+            context.close_system().await;
+        });
     }
 }
 
@@ -513,10 +523,12 @@ impl Worker {
         // calls of memory systems that are under way are booked before their money is given back and the session has ended
         self.shared.runs.metering.stop(&self.drop_calls).await;
         let contexts: Vec<_> = self.shared.runs.contexts.lock().await.drain().map(|(_, context)| context).collect();
-        for context in contexts {
+        for context in &contexts {
             context.close_reservations().await;
-            self.shared.runs.close_later(context);
         }
+        // together: a store that is away keeps nobody waiting once for each run
+        futures::future::join_all(contexts.iter().map(|context| context.note_refused_calls())).await;
+        contexts.into_iter().for_each(|context| self.shared.runs.close_later(context));
         // before what may take its time: nobody should wait for a session in which nothing is done any more
         if let Err(error) = self.shared.tools.store.end_session(self.shared.session.id()).await {
             // a supervisor ends it when it has been silent for long enough

@@ -71,6 +71,11 @@ impl InFlight {
         self.lock().number_of(&key_of(name))
     }
 
+    /// Whether the run has a bank of this name without a generation, in whichever.
+    pub(super) fn has(&self, bank: &str) -> bool {
+        self.lock().numbers.keys().any(|(name, _)| name == bank)
+    }
+
     /// Notes that an operation begins.
     pub(crate) fn enter(self: &Arc<Self>, bank: &str, stage: Stage) -> Running {
         let key = (key_of(bank), stage);
@@ -137,5 +142,6 @@ mod tests {
         assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Unattributed), "work in the background");
         let later = in_flight.attribute(Some(("bench-7", 3)));
         assert_eq!(later, (Some(0), Stage::Unattributed), "the same bank, filled again since");
+        assert!(in_flight.has("bench-8") && !in_flight.has("bench-8-g2") && !in_flight.has("nobank"));
     }
 }

@@ -4,8 +4,8 @@
 //! In: requests of memory systems, at `/m/<run>`. Out: attempts in the call store, and a provider's reply. `Metering` finds the run of a
 //! request and starts to listen when the first metered run is built; `run` admits a request, `call` settles it and `measures` counts
 //! it; `in_flight` says which bank it is for, and `leased` does where another process works on that bank. `others` is what processes tell
-//! each other of a run. `outages` and `blame` learn whether a provider is away, and `excuse` what the memory
-//! system is not blamed for. How requests are read and forwarded is in the crate `meter`.
+//! each other of a run, and `refused` counts what is refused for its report. `outages` and `blame` learn whether a provider is away, and
+//! `excuse` what the memory system is not blamed for. How requests are read and forwarded is in the crate `meter`.
 
 mod blame;
 mod call;
@@ -15,6 +15,7 @@ mod leased;
 mod measures;
 mod others;
 mod outages;
+mod refused;
 mod run;
 mod told;
 
@@ -41,6 +42,7 @@ pub(crate) use self::{
     excuse::{Excuse, Waits},
     measures::ModelLabels,
     outages::Outages,
+    refused::RefusedCalls,
     run::{Beside, MeteredRun},
     told::Said,
 };
@@ -244,6 +246,12 @@ fn settings_of(place: &MeterPlace) -> MeterSettings {
 impl Admission for Metering {
     async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal> {
         self.run_of(address, token).await.map(drop)
+    }
+
+    async fn unreadable(&self, address: &Address, code: &'static str, why: &str) {
+        if let Some(run) = self.at_hand(&address.run) {
+            run.refused.count_unreadable(code, why).await;
+        }
     }
 
     async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {

@@ -39,7 +39,8 @@ use super::{
     measures::ModelLabels,
     others::{Heard, LONGEST_AWAY, Others},
     outages::{Away, Outages, PROVIDER_AWAY, Refused, Target},
-    told::Said,
+    refused::RefusedCalls,
+    told::{Said, shown},
 };
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
@@ -60,7 +61,7 @@ pub(crate) struct MeteredRun {
     pub(crate) lineage: String,
     pub(crate) limits: Limits,
     pub(crate) plan: MeterPlan,
-    /// The account of the run's answerer: that of providers without one of their own.
+    /// The provider and the account of the run's answerer: that of what is asked in the same way and has no account of its own.
     pub(crate) answerer: (String, String),
     pub(crate) stop: StopFlag,
     pub(crate) budget: Arc<Reservations>,
@@ -73,6 +74,8 @@ pub(crate) struct MeteredRun {
     pub(crate) waits: Waits,
     /// Models of no known price that have answered in the place of others.
     pub(crate) unpriced: Said,
+    /// What was refused here that does not pass by itself.
+    pub(crate) refused: RefusedCalls,
     /// Models that metrics name.
     pub(crate) measured: ModelLabels,
     /// No other process works for this run.
@@ -122,14 +125,25 @@ impl MeteredRun {
         let looking = leased.map(|leased| leased.begin(here.0));
         let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
         let admitted = self.let_through(asked, key, looking).await;
-        let refused = admitted.as_ref().err().cloned();
+        let Some(refused) = admitted.as_ref().err().cloned() else { return admitted };
+        self.refused.count(&refused).await;
         match (refused, &self.beside.others) {
             // a guess is not enough to say that another bank has nothing to do with it
-            (Some(Refusal::Busy { retry_after, reason }), _) => self.waits.tell(here.0, retry_after, &reason),
-            (Some(Refusal::OverBudget(reason)), Some(others)) => others.pause(&asked.address.run, &reason).await,
+            (Refusal::Busy { retry_after, reason }, _) => self.waits.tell(here.0, retry_after, &reason),
+            (Refusal::OverBudget(reason), Some(others)) => others.pause(&asked.address.run, &reason).await,
             _ => {}
         }
         admitted
+    }
+
+    /// Refuses the name of a bank that is none of the run's, where all are known: the memory system has the names of those that it works
+    /// on from this process, or from one before it.
+    fn check_bank(&self, named: Option<&str>) -> Result<(), Refusal> {
+        let is_known = |bank: &str| !self.is_alone || self.in_flight.has(bank);
+        match named.filter(|bank| !is_known(bank)) {
+            Some(bank) => Err(Refusal::UnknownBank(bank.to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// What requests were told that other processes have to know of.
@@ -168,6 +182,8 @@ impl MeteredRun {
     ) -> Result<Box<dyn Admitted>, Refusal> {
         let by = Instant::now() + HOLD;
         self.check_running()?;
+        self.check_bank(asked.address.bank.as_deref())?;
+        self.check_allowed(asked)?;
         let way = self.way(asked)?;
         let price = self.price(asked, &way)?;
         let mut call = MeteredCall {
@@ -212,7 +228,18 @@ impl MeteredRun {
         self.stop.cause().map_or(Ok(()), |cause| Err(stopped(&cause)))
     }
 
-    /// The account that an operation's requests go to: the one that the run names, that of the provider's name, or the answerer's.
+    /// Whether the run may use the model that is asked for: looked at before anything that would lead to it.
+    fn check_allowed(&self, asked: &Asked) -> Result<(), Refusal> {
+        let allowed = &self.plan.allow;
+        let is_allowed = allowed.is_empty() || allowed.iter().any(|pattern| MeterPlan::is_of(pattern, &asked.model));
+        if is_allowed || !asked.operation.costs() {
+            return Ok(());
+        }
+        Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed: allowed.clone() })
+    }
+
+    /// The account that an operation's requests go to: the one that the run names, that of the provider's name, or the answerer's, where
+    /// it is asked in the same way (OpenAI's or Anthropic's).
     fn way(&self, asked: &Asked) -> Result<Way<'_>, Refusal> {
         let wire = if is_anthropic(asked.operation) { "anthropic" } else { "openai" };
         let accounts = &self.environment.accounts;
@@ -222,9 +249,8 @@ impl MeteredRun {
         let found = found.or_else(of_answerer);
         let account = found.and_then(|(_, name)| accounts.get(name)).ok_or_else(|| {
             let name = found.map_or(wire, |(_, name)| name);
-            Refusal::Unavailable(format!(
-                "the meter has no account '{name}': set its key and base URL where the meter runs, or name another with --meter-account"
-            ))
+            // it does not pass by itself
+            Refusal::UnknownModel(no_account(name, wire))
         })?;
         let provider = match account.name.as_str() {
             _ if found.is_some_and(|(of, _)| of == AZURE) => AZURE,
@@ -247,14 +273,10 @@ impl MeteredRun {
         Ok(Way { provider, account, gate: gates.gate(&allowance), pace: gates.pace(&self.paces, &allowance, limits) })
     }
 
-    /// The price of the model that is asked for, if the run may use it.
+    /// The price of the model that is asked for, if it needs none or has one.
     fn price(&self, asked: &Asked, way: &Way<'_>) -> Result<Option<ModelPrice>, Refusal> {
         if !asked.operation.costs() {
             return Ok(None);
-        }
-        let allowed = &self.plan.allow;
-        if !allowed.is_empty() && !allowed.iter().any(|pattern| MeterPlan::is_of(pattern, &asked.model)) {
-            return Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed: allowed.clone() });
         }
         let price = prices::price_at(way.provider, &asked.model, &self.limits);
         let is_free = !bench_models::registry::is_paid(way.provider);
@@ -262,7 +284,7 @@ impl MeteredRun {
         if price.is_none() && !is_free && !self.limits.unpriced_ok && self.is_capped() {
             return Err(Refusal::UnknownModel(format!(
                 "{} has no price, and the run has a cap: submit the run with --price {0}=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
-                asked.model
+                shown(&asked.model)
             )));
         }
         Ok(price)
@@ -469,6 +491,13 @@ fn account_of<'a>(
     providers.iter().find_map(of)
 }
 
+/// What to do where a provider has no account.
+fn no_account(name: &str, wire: &str) -> String {
+    format!(
+        "the meter has no account '{name}': give it a key and a base URL where the meter runs (accounts.{name} in the settings), or submit the run with --meter-account {wire}=NAME, which names another account"
+    )
+}
+
 /// The wire that a provider's models speak.
 fn wire_of(provider: &str) -> &'static str {
     if provider == "anthropic" { "anthropic" } else { "openai" }
@@ -494,8 +523,8 @@ fn longest_reply(asked: &Asked) -> u64 {
 }
 
 fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
-    let headers =
-        key_headers(provider, account.key.as_ref()).map_err(|failure| Refusal::Unavailable(failure.message))?;
+    let wrong = |failure: Failure| Refusal::UnknownModel(format!("account {}: {}", account.name, failure.message));
+    let headers = key_headers(provider, account.key.as_ref()).map_err(wrong)?;
     let mut upstream = Upstream::new(account.base_url.clone(), headers);
     upstream.paths = match provider {
         "anthropic" => bench_meter::Paths::Anthropic,
@@ -524,6 +553,12 @@ mod tests {
         assert_eq!(account_of(azure, &none, |name| name == "openai"), Some(("openai", "openai")));
         assert_eq!(account_of(openai, &none, |name| name == AZURE), Some((AZURE, AZURE)));
         assert_eq!(account_of(openai, &none, |_| false), None);
+    }
+
+    #[test]
+    fn p34_a_provider_without_an_account_does_not_come_by_waiting_and_is_told_what_to_do() {
+        let why = no_account("anthropic", "anthropic");
+        assert!(why.contains("accounts.anthropic") && why.contains("--meter-account anthropic=NAME"), "{why}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bench_proto::{
 };
 use bench_report::{
     archive::ArchivePlace,
+    grades_were_brought,
     site::{self, Beside, Board, BoardPair, BoardRow, SiteDataset, Unranked, names},
 };
 
@@ -146,10 +147,11 @@ fn board_of(first: &ReadRun, differs_in: Vec<String>) -> Board {
     Board {
         preset: summary.dataset.sample.preset.clone(),
         questions: summary.dataset.sample.n,
-        answerer: summary.spec.who_answered(),
+        answerer: summary.spec.known_answerer(),
         judges: summary.spec.judges.clone(),
+        grades_brought: grades_were_brought(summary),
         counted_as: spec.counting.as_ref().map(|counting| counting.name.clone()),
-        top_k: spec.system.top_k,
+        top_k: summary.spec.known_top_k(),
         better: spec.metric(&metric).better,
         metric,
         differs_in,

@@ -91,8 +91,13 @@ impl ArchivedRun {
             .filter(|difference| !(has_unknown && difference.group == "answerer"))
             // it has no rank anyway
             .filter(|difference| difference.key != "answered_again")
-            .map(|difference| word_of(&difference.key).to_owned())
+            .map(|difference| named(&difference.key))
             .collect();
+        // of another model the parameters are others too
+        for role in ["answerer", "judge"] {
+            let is_other = differs.contains(role);
+            differs.retain(|word| !(is_other && word.ends_with(&format!("{OF_THE}{role}"))));
+        }
         if metric != other.spec().headline_metric() {
             differs.insert("metric".to_owned());
         }
@@ -103,7 +108,21 @@ impl ArchivedRun {
     }
 }
 
-/// What a part of a fingerprint is called.
+/// Stands between a parameter and whose it is.
+const OF_THE: &str = " of the ";
+
+/// What a part of a fingerprint is called; of a model its parameter or prompt, so that one whose name is the same is not called another.
+fn named(key: &str) -> String {
+    let word = word_of(key);
+    let part = |kind: &str| key.split_once(kind).map(|(_, name)| name);
+    match (word, part(".params."), part(".prompts.")) {
+        ("answerer" | "judge", Some(param), _) => format!("{param}{OF_THE}{word}"),
+        ("answerer" | "judge", None, Some(prompt)) => format!("prompt '{prompt}'{OF_THE}{word}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// What the thing is called that a part of a fingerprint belongs to.
 fn word_of(key: &str) -> &'static str {
     match key.split('.').next().unwrap_or_default() {
         "scenario" => "scenario",
@@ -241,7 +260,10 @@ pub(super) fn variant(run: &ArchivedRun, all: &[&ArchivedRun]) -> Option<String>
     let system = &run.spec().system;
     let others = || all.iter().map(|other| &other.spec().system).filter(|other| other.name == system.name);
     let named = |key: &String| {
-        !matches!(key.as_str(), ADAPTER | "system.url" | "vector.folder" | "vector.precomputed" | "vector.queries")
+        !matches!(
+            key.as_str(),
+            ADAPTER | "system.url" | "vector.folder" | "vector.precomputed" | "vector.queries" | "faulty.memory"
+        )
     };
     let keys: BTreeSet<&String> = others().flat_map(|other| other.settings.keys()).filter(|key| named(key)).collect();
     let differs = |key: &&String| others().any(|other| other.settings.get(*key) != system.settings.get(*key));

@@ -211,6 +211,46 @@ async fn results_that_are_not_told_apart_share_a_rank() {
 }
 
 #[tokio::test]
+async fn a_table_of_the_same_models_with_another_parameter_names_the_parameter() {
+    let seeded = |run: &mut Run| {
+        run.bundle.spec.answerer.params.insert("seed".to_owned(), 4711.into());
+    };
+    let other = |run: &mut Run| {
+        seeded(run);
+        run.bundle.spec.answerer.name = "gpt-5".to_owned();
+    };
+    let archive = Archive::of([
+        Run::new("plain", "bm25", passing(12)).honest(),
+        Run::new("plain-too", "random", passing(3)).honest(),
+        Run::new("seeded", "bm25", passing(11)).with(seeded).honest(),
+        Run::new("other", "bm25", passing(10)).with(other).honest(),
+    ])
+    .await;
+    let site = archive.pages("site").await.expect("is made");
+    let tables = &site.datasets[0].tables;
+    let mut differs: Vec<&[String]> = tables[1..].iter().map(|table| &table.differs_in[..]).collect();
+    differs.sort();
+    assert_eq!(differs, [["answerer".to_owned()], ["seed of the answerer".to_owned()]]);
+}
+
+#[tokio::test]
+async fn a_table_of_answers_from_elsewhere_says_nothing_that_they_do_not_say() {
+    let theirs = |run: &mut Run| {
+        run.bundle.imported = true;
+        let spec = &mut run.bundle.spec;
+        spec.system.version = "imported".to_owned();
+        (spec.answerer.provider, spec.answerer.name) = ("none".to_owned(), String::new());
+        spec.headline = Some("theirs".to_owned());
+        run.summary.headline.metric = "theirs".to_owned();
+        run.facts.iter_mut().for_each(|of| of.scores[0].0 = "theirs".to_owned());
+    };
+    let archive = Archive::of([Run::new("theirs", "best", passing(12)).with(theirs).honest()]).await;
+    let site = archive.pages("site").await.expect("is made");
+    let tables = &site.datasets[0].tables;
+    assert_eq!((&tables[0].answerer, tables[0].top_k, tables[0].grades_brought), (&None, None, true));
+}
+
+#[tokio::test]
 async fn the_newest_valid_run_of_the_same_settings_is_shown_and_what_nobody_checked_has_no_rank() {
     let one_more = |bank: u32, question: u32| passing(6)(bank, question) || (bank, question) == (2, 1);
     let invalid = |run: &mut Run| {

@@ -49,6 +49,17 @@ pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str
     }
 }
 
+/// How a run begins with what an earlier one has filled where the memory system is started for each run; `None` where its files are
+/// those of a server of somebody else's, or nobody knows where they lie.
+pub(super) fn archived_instead(spec: &RunSpec) -> Option<&'static str> {
+    let file = spec.system.settings.get(adapter::ADAPTER)?;
+    let is_said = |pointer: &str| file.pointer(pointer).is_some_and(|value| !value.is_null());
+    (is_said("/start") || is_said("/mcp/command")).then_some(
+        "`bench-coord banks export RUN` writes what such a run has filled into a file, `bench-coord banks import FILE --name NAME` keeps \
+         it here, and `--banks-from NAME` starts the system on a copy of it",
+    )
+}
+
 /// What of a run that filled banks makes them others than this one's, beside what they were given.
 pub(super) fn differs(filler: &RunSpec, spec: &RunSpec) -> Option<String> {
     if filler.dataset.name != spec.dataset.name {
@@ -95,6 +106,17 @@ mod tests {
             (false, None, None),
         ] {
             assert_eq!(kept(adapter.clone(), url, &can).is_ok(), stays, "{adapter:?} {url:?}");
+        }
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        for (adapter, has_a_way) in [
+            (json!({ "start": { "command": ["mine"] } }), true),
+            (json!({ "mcp": { "command": ["mine"] } }), true),
+            (json!({ "command": ["python3", "mine.py"], "start": null }), false),
+        ] {
+            spec.system.settings.insert(adapter::ADAPTER.to_owned(), adapter);
+            let way = archived_instead(&spec);
+            assert_eq!(way.is_some_and(|way| way.contains("banks export") && way.contains("--banks-from")), has_a_way);
         }
         let learns = Capabilities { recall_mutates: true, ..can };
         let refused = kept(Some(json!({ "url": "http://mine" })), None, &learns).expect_err("is refused");

@@ -8,7 +8,7 @@ use super::{
     super::{PlannedRun, archived},
     bank::{Filled, who_filled},
     before::{Asker, FilledBefore},
-    kept::{check_kept, differs},
+    kept::{archived_instead, check_kept, differs},
     look::{looked_up, note},
     still_there::check_filled,
 };
@@ -43,7 +43,11 @@ pub(super) async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool)
     if let Some(archive) = archive {
         return archived::ask(app, &archive, None, planned).await;
     }
-    check_kept(spec, &planned.capabilities, "--reuse-banks")?;
+    check_kept(spec, &planned.capabilities, "--reuse-banks").map_err(|error| {
+        let Some(way) = archived_instead(spec).filter(|_| may_begin) else { return error };
+        let message = format!("{error}; {way}");
+        error.saying(message)
+    })?;
     let store = app.open_store().await?;
     let Candidates { runs, others } = candidates(store.as_ref(), spec).await?;
     let before = FilledBefore::read(store.as_ref(), &runs, Asker::default()).await?;

@@ -38,6 +38,13 @@ impl RunEstimate {
         })
     }
 
+    /// What comes on top of all amounts, where a memory system is metered.
+    pub(crate) fn metered_beside(&self) -> Option<&'static str> {
+        self.is_metered.then_some(
+            "what the memory system calls itself is metered under the same cap, and no part of this estimate",
+        )
+    }
+
     /// What is not paid again.
     fn stored(&self) -> Option<String> {
         let stored = self.total.stored_calls;
@@ -188,12 +195,7 @@ impl RunEstimate {
                 "  at most: replies that are stored are not paid again, and which are is not known here".to_owned(),
             );
         }
-        if self.is_metered {
-            lines.push(
-                "  what the memory system calls itself is metered under the same cap, and no part of this estimate"
-                    .to_owned(),
-            );
-        }
+        lines.extend(self.metered_beside().map(|beside| format!("  {beside}")));
         let is_alone = self.repeats == 1 && self.cells == 1 && self.controls.is_empty();
         let of_run = if is_alone { "" } else { "in each run, " };
         lines.extend(self.samples.iter().map(|sample| format!("  {of_run}{}", sample.words())));
@@ -282,6 +284,18 @@ mod tests {
         assert!(!of_run.text().contains("the price of m"), "nothing is paid by it");
         of_run.total.most_calls = 1;
         assert!(of_run.text().contains("\n  the price of m is of 2020-01-01\n"), "{}", of_run.text());
+    }
+
+    #[test]
+    fn p34_a_matrix_with_a_metered_cell_says_that_its_calls_come_on_top() {
+        let mut matrix = expecting(13.9, None, 18.0);
+        assert_eq!(matrix.metered_beside(), None);
+        matrix.and(&RunEstimate { is_metered: true, ..expecting(13.9, None, 18.0) });
+        let beside = matrix.metered_beside().expect("a cell is metered");
+        assert!(
+            beside.contains("under the same cap") && matrix.text().contains(&format!("\n  {beside}\n")),
+            "{beside}"
+        );
     }
 
     #[test]

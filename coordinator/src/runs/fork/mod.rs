@@ -169,9 +169,9 @@ async fn plan(
         true => Some(answered_again(store, source, &mut spec).await?),
         false => None,
     };
-    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
     let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref(), anew: anew.as_ref() };
-    let estimate = estimate_fork(app, store, &planned, counting).await?;
+    // what its source has stored is at hand: whoever starts it is told what a dry run has said
+    let estimate = estimate_fork(app, store, &planned, Counting::Exact).await?;
     Ok(PlannedFork { spec, fixes, estimate })
 }
 

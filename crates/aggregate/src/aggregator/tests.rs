@@ -524,6 +524,23 @@ fn what_stopping_has_saved_is_what_questions_take_and_nothing_that_is_asked_once
 }
 
 #[test]
+fn p34_questions_of_a_bank_that_failed_were_not_asked() {
+    let metered = |asked: u64| {
+        let mut input = input(10);
+        input.metered = Some(Vec::new());
+        let mut aggregator = Aggregator::new(input);
+        for i in 0..10 {
+            let (outcome, scores, times) = (Outcome::InfraError, Vec::new(), Default::default());
+            let never = QuestionFacts { outcome, scores, times, ..question(i) };
+            aggregator.add(&if i < asked { question(i) } else { never });
+        }
+        let metered = aggregator.finish(NONE).summary.metered.expect("is metered");
+        (metered.questions, metered.usd_per_question)
+    };
+    assert_eq!((metered(4), metered(0)), ((4, Some(0.0)), (0, None)));
+}
+
+#[test]
 fn p45_canaries_and_best_hits_are_told_whatever_their_order() {
     let sung = |bank, found, leaked| {
         let mut step = ready(bank, true);
@@ -581,6 +598,25 @@ fn what_a_memory_costs_by_calls_of_the_runner_is_known() {
     assert_eq!(cost(|input| input.is_remote = true), None, "of what it retained nothing is told");
     assert_eq!(cost(|input| input.ledger = None), None, "imported grades");
     assert_eq!(cost(|input| input.spec.recalls.rephrased = 2), None, "another model's calls are among them");
+}
+
+#[test]
+fn a_fork_does_not_take_what_nobody_told_of_its_sources_memory_for_nothing() {
+    let cost = |is_remote, recall: Usage| {
+        let mut input = AggregateInput { ledger: Some(Ledger::default()), is_remote, ..input(10) };
+        input.spec.taken_over = TakenOver::of_fork(Phase::Judge, "source", &TakenOver::default());
+        let mut aggregator = Aggregator::new(input);
+        for n in 0..10 {
+            let mut facts = question(n);
+            facts.usage.recall = recall;
+            aggregator.add(&facts);
+        }
+        aggregator.finish(NONE).summary.usage.memory.map(|cost| cost.usd)
+    };
+    let told = Usage { calls: 1, cost: PicoUsd(2_000_000_000_000), ..Usage::default() };
+    assert_eq!(cost(true, Usage::default()), None);
+    assert_eq!(cost(true, told), Some(20.0), "what it told stands with the recalls");
+    assert_eq!(cost(false, Usage::default()), Some(0.0), "a built-in system calls no model");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn has_filling(summary: &Summary) -> bool {
     let mut own = std::iter::once(&usage.retain).chain(&usage.consolidate);
     let fills = |stage: Stage| matches!(stage, Stage::Retain | Stage::Consolidate);
     let mut metered = summary.metered.iter().flat_map(|metered| &metered.by_stage);
-    own.any(|used| used.calls + used.cached_calls > 0)
+    own.any(|used| used.calls > 0 || used.cached_calls > 0)
         || metered.any(|of| fills(of.stage) && of.figures.usd_list() > 0.0)
 }
 

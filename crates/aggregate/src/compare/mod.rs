@@ -289,7 +289,8 @@ fn estimator(a: &RunSpec, b: &RunSpec) -> Estimator {
 /// The strata that two runs are weighted by: those of the sample that is a part of the other's whole.
 fn strata(a: &RunSpec, b: &RunSpec, facts: &PairedFacts<'_>) -> Strata {
     let said = [&a.sample.strata, &b.sample.strata].into_iter().filter(|strata| !strata.is_empty());
-    let population = |strata: &&Vec<Stratum>| strata.iter().map(|stratum| stratum.population).sum::<u64>();
+    let population =
+        |strata: &&Vec<Stratum>| strata.iter().map(|stratum| stratum.population).fold(0, u64::saturating_add);
     let said = said.min_by_key(population).map_or(&[][..], Vec::as_slice);
     Strata::new(said, &a.dataset.population, [], facts.kinds.list())
 }
@@ -338,7 +339,8 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         reasons: summary.run.reasons.clone(),
         value,
         ci95,
-        n: summary.outcomes.scored + summary.outcomes.abstained,
+        // a report that is read from a folder says anything
+        n: summary.outcomes.scored.saturating_add(summary.outcomes.abstained),
         coverage: summary.outcomes.coverage,
         result_digest: summary.result_digest.clone(),
         retrieval: summary.retrieval.clone(),

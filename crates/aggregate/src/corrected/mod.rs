@@ -289,23 +289,40 @@ fn by_kind(
     let value = share_of_right(q, se, sp);
     by.value = Some(value.clamp(0.0, 1.0));
     let interval = |score: Option<&Interval>, bounds: [Option<&Interval>; 2], kind: &str| {
-        Some(squared_distances((q, score?), (se, bounds[0]?), (sp, bounds[1]?), kind))
+        squared_distances((q, score?), (se, bounds[0]?), (sp, bounds[1]?), kind)
     };
     by.ci95 = interval(raw.ci95, of_banks, "by banks");
     by.naive_ci95 = interval(raw.naive_ci95, naive, "independent");
-    by.note = if value < 0.0 {
-        Some("the score is below the share of wrong answers that the judge accepts: cut to 0".to_owned())
-    } else if value > 1.0 {
-        Some("the score is above the share of right answers that the judge accepts: cut to 1".to_owned())
-    } else if by.ci95.is_none() {
-        let rates = [("right", &by.sensitivity), ("wrong", &by.specificity)];
-        let lacking = rates.into_iter().find(|(_, rate)| rate.ci95.is_none()).filter(|_| raw.ci95.is_some());
-        let why = lacking.map(|(kind, rate)| format!("{kind} answers: {}", rate.ci95_note.clone().unwrap_or_default()));
-        Some(why.unwrap_or_else(|| "the score has no interval by banks".to_owned()))
-    } else {
-        None
-    };
+    let notes = [cut(value), by.ci95.is_none().then(|| why_no_interval(&by, raw))];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    by.note = (!notes.is_empty()).then(|| notes.join("; "));
     by
+}
+
+/// What is said of a score that is cut to what a share can be.
+fn cut(value: f64) -> Option<String> {
+    let said = if value < 0.0 {
+        "the score is below the share of wrong answers that the judge accepts: cut to 0"
+    } else if value > 1.0 {
+        "the score is above the share of right answers that the judge accepts: cut to 1"
+    } else {
+        return None;
+    };
+    Some(said.to_owned())
+}
+
+/// Why a score by errors has no interval by banks.
+fn why_no_interval(by: &CorrectedBy, raw: Raw<'_>) -> String {
+    if raw.ci95.is_none() {
+        return "the score has no interval by banks".to_owned();
+    }
+    let rates = [("right", &by.sensitivity), ("wrong", &by.specificity)];
+    match rates.into_iter().find(|(_, rate)| rate.ci95.is_none()) {
+        Some((kind, rate)) => format!("{kind} answers: {}", rate.ci95_note.clone().unwrap_or_default()),
+        None => "there is no interval, as all of it lies beyond what a share can be: the judge errs about the graded answers otherwise \
+                 than about those of the score"
+            .to_owned(),
+    }
 }
 
 /// π = (q + sp − 1) / (se + sp − 1).
@@ -313,8 +330,9 @@ fn share_of_right(q: f64, se: f64, sp: f64) -> f64 {
     (q + sp - 1.0) / (se + sp - 1.0)
 }
 
-/// The interval of a corrected score, from a score and two rates with their intervals.
-fn squared_distances(q: (f64, &Interval), se: (f64, &Interval), sp: (f64, &Interval), kind: &str) -> Interval {
+/// The interval of a corrected score, from a score and two rates with their intervals, cut to [0, 1]; none where all of it lies
+/// outside: what would be left has no width, and claims to know.
+fn squared_distances(q: (f64, &Interval), se: (f64, &Interval), sp: (f64, &Interval), kind: &str) -> Option<Interval> {
     let value = share_of_right(q.0, se.0, sp.0);
     let (mut below, mut above) = (0.0_f64, 0.0_f64);
     let mut add = |of: &dyn Fn(f64) -> f64, bounds: &Interval| {
@@ -327,7 +345,8 @@ fn squared_distances(q: (f64, &Interval), se: (f64, &Interval), sp: (f64, &Inter
     add(&|sp| share_of_right(q.0, se.0, sp), sp.1);
     let method = format!("Rogan-Gladen, squared distances, {kind}");
     let low = symmetric(value, below, String::new()).low;
-    Interval { low, ..symmetric(value, above, method) }
+    let interval = Interval { low, ..symmetric(value, above, method) };
+    (interval.low < interval.high).then_some(interval)
 }
 
 #[cfg(test)]

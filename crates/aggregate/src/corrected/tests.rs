@@ -84,10 +84,34 @@ fn the_formula_is_that_of_rogan_and_gladen() {
     assert!((share_of_right(0.62, 0.9, 0.8) - 0.6).abs() < 1e-12);
     let bounds = |low, high| Interval { low, high, method: String::new() };
     let (q, se, sp) = (bounds(0.58, 0.66), bounds(0.86, 0.93), bounds(0.72, 0.86));
-    let got = squared_distances((0.62, &q), (0.9, &se), (0.8, &sp), "x");
+    let got = squared_distances((0.62, &q), (0.9, &se), (0.8, &sp), "x").expect("has one");
     // python: sqrt(sum(min(0, f(bound) - 0.6)^2)) and the same of what is above
     assert!((got.low - 0.519_147_097_164_254_3).abs() < 1e-12, "{got:?}");
     assert!((got.high - 0.674_731_854_579_779).abs() < 1e-12, "{got:?}");
+}
+
+#[test]
+fn an_interval_beyond_what_a_share_can_be_is_none_and_never_one_without_width() {
+    let bounds = |low, high| Interval { low, high, method: String::new() };
+    let (se, sp) = ((0.94, &bounds(0.88, 0.98)), (0.77, &bounds(0.66, 0.88)));
+    let of = |q: f64, low: f64, high: f64| squared_distances((q, &bounds(low, high)), se, sp, "x");
+    assert_eq!(of(0.025, 0.01, 0.05), None, "all of it is below 0");
+    assert_eq!(of(0.95, 0.93, 0.97).map(|ci| ci.high), Some(1.0), "a part of it is above 1");
+    let edge = of(0.2, 0.15, 0.25).expect("reaches above 0");
+    assert!(share_of_right(0.2, se.0, sp.0) < 0.0 && edge.low == 0.0 && edge.high > 0.05, "{edge:?}");
+
+    // a judge that accepts two in seven of the wrong answers, and a score of a hundredth
+    let graded: Vec<Answer> =
+        (0..400).map(|i| (i % 3, i % 10, i % 4 < 2, f64::from(u8::from(i % 4 < 2 || i % 7 < 2)))).collect();
+    let answers: Vec<Answer> = (0..1_540).map(|i| (i % 3, i % 10, false, f64::from(u8::from(i % 101 == 7)))).collect();
+    let score = correct(&answers, &graded);
+    let of_categories = score.by_category.iter().map(|of| &of.score);
+    for of in of_categories.chain([&score.all]) {
+        assert_eq!((of.value, &of.ci95, &of.naive_ci95), (Some(0.0), &None, &None), "{of:?}");
+        let note = of.note.as_deref().expect("says why");
+        assert!(note.contains("cut to 0; there is no interval, as all of it lies beyond"), "{note}");
+        assert_eq!(of.by_kind.iter().map(|by| &by.ci95).collect::<Vec<_>>(), [&None]);
+    }
 }
 
 #[test]

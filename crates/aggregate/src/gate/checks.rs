@@ -4,7 +4,7 @@ use bench_proto::{
     comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference, Unpaired},
     gate::{Change, Check, CheckOutcome, Level},
     metric::Better,
-    summary::{Interval, LatencyProbe, Summary, UsageSummary},
+    summary::{Interval, LatencyProbe, Summary, UsageFigures, UsageSummary},
 };
 
 use serde_json::Value;
@@ -184,7 +184,7 @@ pub(super) fn by_path(each: &[Summary], policy: &Policy) -> Vec<Check> {
 }
 
 /// Keys by which the entries of a list are named in a path.
-const NAMES: [&str; 4] = ["metric", "category", "name", "role"];
+const NAMES: [&str; 8] = ["metric", "category", "name", "role", "stage", "model", "bank", "between"];
 
 /// The number at a path such as `retrieval.session.10.recall` or `scores.judge.by_category.temporal.value`: keys of objects, and
 /// names of the entries of lists. Names may hold points themselves.
@@ -196,12 +196,18 @@ pub(super) fn figure_at(report: &Value, path: &str) -> Option<f64> {
     ends.find_map(|end| {
         let (key, rest) = (&path[..end], path[end..].trim_start_matches('.'));
         let of_name = |entry: &&Value| NAMES.iter().any(|name| entry.get(name).is_some_and(|value| value == key));
-        let inner = match report {
-            Value::Object(fields) => fields.get(key),
-            Value::Array(entries) => entries.iter().find(of_name),
+        match report {
+            Value::Object(fields) => figure_at(fields.get(key)?, rest),
+            Value::Array(entries) => {
+                let mut named = entries.iter().filter(of_name);
+                let first = named.next()?;
+                // a model that was asked for several services has an entry for each of them
+                let others = named.filter(|_| first.get("service").is_some());
+                let others = others.filter_map(|entry| figure_at(entry, rest));
+                figure_at(first, rest).map(|figure| others.fold(figure, |sum, other| sum + other))
+            }
             _ => None,
-        };
-        figure_at(inner?, rest)
+        }
     })
 }
 
@@ -243,7 +249,7 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
     let (a, b) = (&comparison.a, &comparison.b);
     checks.extend(policy.latency.iter().map(|rule| latency(rule, a, b)));
     checks.extend(policy.cost.map(|rule| cost(rule, a, b)));
-    checks.extend(policy.calls.map(|rule| calls(rule, (&a.usage, a.n), (&b.usage, b.n))));
+    checks.extend(policy.calls.map(|rule| calls(rule, a, b)));
     checks
 }
 
@@ -387,39 +393,97 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
     quotient_check(name, (rule.level, rule.ratio), quotient, &unit, change)
 }
 
-/// Dollars of the runner's calls, and of those of the memory system where they were metered.
+/// What the memory system of a run has used of something beside the runner's own figures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Own {
+    /// So much, as the meter saw it.
+    Metered(f64),
+    /// Nothing: it calls no models, or what it calls is among the figures of the runner.
+    Nothing,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Own {
+    fn new(run: &ComparedRun, metered: Option<f64>) -> Self {
+        let is_free = run.metered.as_ref().is_some_and(|metered| metered.usd <= 0.0);
+        match metered {
+            // a meter that saw nothing has not seen what went around it
+            _ if run.usage.is_incomplete() => Self::Unknown,
+            Some(used) => Self::Metered(used),
+            None if is_free || run.usage.memory.is_some() => Self::Nothing,
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// What of the memory systems themselves can be held against each other.
+enum OfMemories {
+    /// So much of either, where one of them was metered at least.
+    Both(f64, f64),
+    /// Neither was metered: the runner's figures alone, with what has to be said of that.
+    Neither(&'static str),
+    /// It is not known of one side, and is on the other.
+    UnknownOf(&'static str),
+}
+
+/// Both sides with what is known of them, or neither: what is not known is not nothing. Of two that were not metered the rest can be
+/// compared, unless one of them is known to use nothing and of the other it is not known.
+fn of_memories((a, of_a): (&ComparedRun, Own), (b, of_b): (&ComparedRun, Own)) -> OfMemories {
+    match (of_a, of_b) {
+        (Own::Metered(x), Own::Metered(y)) => OfMemories::Both(x, y),
+        (Own::Metered(x), Own::Nothing) => OfMemories::Both(x, 0.0),
+        (Own::Nothing, Own::Metered(y)) => OfMemories::Both(0.0, y),
+        (Own::Unknown, Own::Metered(_)) => OfMemories::UnknownOf("baseline"),
+        (Own::Metered(_), Own::Unknown) => OfMemories::UnknownOf("run"),
+        (Own::Nothing, _) if b.usage.is_incomplete() => OfMemories::UnknownOf("run"),
+        (_, Own::Nothing) if a.usage.is_incomplete() => OfMemories::UnknownOf("baseline"),
+        _ if a.usage.is_incomplete() || b.usage.is_incomplete() => {
+            OfMemories::Neither(" (without what the memory systems use themselves, which is not known of both)")
+        }
+        _ => OfMemories::Neither(""),
+    }
+}
+
+/// A rule that needs what the memory system of one side has used.
+fn unknown_memory(name: &str, rule: Ratio, whose: &str) -> Check {
+    let why = format!("it is not known what the memory system of the {whose} used itself (--meter counts it)");
+    not_known(name, rule, &why)
+}
+
+/// Dollars of the runner's calls, and of those of the memory systems where one of them was metered.
 fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
-    // what is not known of one of them is in neither
-    let metered = a.metered.as_ref().zip(b.metered.as_ref());
-    let (of_a, of_b) = metered.map_or((0.0, 0.0), |(a, b)| (a.usd, b.usd));
-    let metric = match metered {
-        Some(_) => "usage.total.usd_list and metered.total per question",
-        None => "usage.total.usd_list per question",
+    let own = |run: &ComparedRun| Own::new(run, run.metered.as_ref().map(|metered| metered.usd));
+    let (metric, (of_a, of_b), left_out) = match of_memories((a, own(a)), (b, own(b))) {
+        OfMemories::Both(x, y) => ("usage.total.usd_list and metered.total per question", (x, y), ""),
+        OfMemories::Neither(left_out) => ("usage.total.usd_list per question", (0.0, 0.0), left_out),
+        OfMemories::UnknownOf(whose) => return unknown_memory("cost", rule, whose),
     };
-    let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
-    let dollars = |run: &ComparedRun, metered: f64| Used::new(&run.usage, run.usage.total.usd_list + metered, run.n);
+    let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question{left_out}");
+    let dollars = |run: &ComparedRun, own: f64| Used::new(&run.usage, run.usage.total.usd_list + own, run.n);
     per_question("cost", metric, rule, (dollars(a, of_a), dollars(b, of_b)), unit)
 }
 
 /// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache. Those
-/// of the memory system where both runs were metered.
-fn calls(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
-    let metered = |usage: &UsageSummary| {
-        usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).map(|own| own.calls + own.cached_calls)
+/// of the memory systems where one of them was metered.
+fn calls(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
+    let of_both = |used: &UsageFigures| used.calls.saturating_add(used.cached_calls);
+    let own = |run: &ComparedRun| {
+        let metered = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref());
+        Own::new(run, metered.map(|used| of_both(used) as f64))
     };
-    // what is not known of one of them is in neither
-    let (metric, own) = match metered(a.0).zip(metered(b.0)) {
-        Some(own) => ("calls of all phases and usage.booked.metered per question", own),
-        None => ("calls of all phases per question", (0, 0)),
+    let (metric, (of_a, of_b), left_out) = match of_memories((a, own(a)), (b, own(b))) {
+        OfMemories::Both(x, y) => ("calls of all phases and usage.booked.metered per question", (x, y), ""),
+        OfMemories::Neither(left_out) => ("calls of all phases per question", (0.0, 0.0), left_out),
+        OfMemories::UnknownOf(whose) => return unknown_memory("calls", rule, whose),
     };
-    let calls = |usage: &UsageSummary, own: u64| {
+    let of_phases = |usage: &UsageSummary| {
         let phases = [&usage.retain, &usage.recall, &usage.answer, &usage.judge];
-        let of_phases = phases.into_iter().chain(&usage.consolidate).map(|used| used.calls + used.cached_calls);
-        (of_phases.sum::<u64>() + own) as f64
+        phases.into_iter().chain(&usage.consolidate).map(of_both).fold(0, u64::saturating_add) as f64
     };
-    let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question");
-    let used = |(usage, n): (&UsageSummary, u64), own: u64| Used::new(usage, calls(usage, own), n);
-    per_question("calls", metric, rule, (used(a, own.0), used(b, own.1)), unit)
+    let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question{left_out}");
+    let used = |run: &ComparedRun, own: f64| Used::new(&run.usage, of_phases(&run.usage) + own, run.n);
+    per_question("calls", metric, rule, (used(a, of_a), used(b, of_b)), unit)
 }
 
 /// What a run has used of something.
@@ -450,16 +514,14 @@ fn per_question(
     (a, b): (Used, Used),
     unit: impl Fn(f64, f64) -> String,
 ) -> Check {
-    let (rule, level, bound) = (name.to_owned(), rule.level, rule.ratio);
     let (old, new) = match (a.known(), b.known()) {
         (Some(old), Some(new)) => (old, new),
         (old, _) => {
             let whose = if old.is_none() { "baseline" } else { "run" };
-            let outcome = if level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
-            let why = format!("it is not known what the {whose} used");
-            return Check { outcome, ..not_checked(rule, level, bound, &why) };
+            return not_known(name, rule, &format!("it is not known what the {whose} used"));
         }
     };
+    let (rule, level, bound) = (name.to_owned(), rule.level, rule.ratio);
     let change = Change::new(metric, new, old);
     if old > 0.0 {
         return quotient_check(rule, (level, bound), new / old, &unit(old, new), change);
@@ -469,6 +531,12 @@ fn per_question(
         false => (CheckOutcome::Pass, format!("{}: neither has any", unit(old, new))),
     };
     Check { rule, level, outcome, value: None, bound: Some(bound), detail, change: Some(change) }
+}
+
+/// A rule on figures that are not known of both sides: what is critical and not known did not pass.
+fn not_known(name: &str, Ratio { ratio, level }: Ratio, why: &str) -> Check {
+    let outcome = if level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
+    Check { outcome, ..not_checked(name.to_owned(), level, ratio, why) }
 }
 
 fn quotient_check(rule: String, (level, ratio): (Level, f64), quotient: f64, unit: &str, change: Change) -> Check {

@@ -87,6 +87,7 @@ pub fn gate_of_repeats(
         checks,
         severity: severity.map(str::to_owned),
         comparison,
+        baseline_runs: Vec::new(),
     }
 }
 

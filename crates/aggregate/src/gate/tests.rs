@@ -1,9 +1,13 @@
 use bench_proto::{
     call::Phase,
-    comparison::{CategoryDifference, Comparison, PairedDifference},
-    gate::{CheckOutcome, GateVerdict},
+    comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference},
+    gate::{Check, CheckOutcome, GateVerdict},
+    metered::{Service, Stage},
     metric::Better,
-    summary::{Booked, Interval, LatencyProbe, ProbeConditions, Summary, UsageFigures, UsageSummary, Verdict},
+    summary::{
+        Booked, Interval, LatencyProbe, MemoryCost, MeteredBank, MeteredFigures, MeteredModel, MeteredStage,
+        MeteredSummary, ProbeConditions, Summary, UsageFigures, UsageSummary, Verdict,
+    },
 };
 
 use super::*;
@@ -40,6 +44,26 @@ fn gated(change: impl Fn(&mut Comparison)) -> GateReport {
     let mut comparison = comparison();
     change(&mut comparison);
     gate(&summary(), Some(("base".to_owned(), comparison)), &Policy::default(), GateFlags::default())
+}
+
+#[test]
+fn absurd_counts_of_a_report_end_neither_a_comparison_nor_a_gate() {
+    let (input, now) = (input(300), summary());
+    let mut facts = RunFacts::new("judge", 10);
+    (0..300).for_each(|i| facts.add(&question(i)));
+    let mut before = now.clone();
+    (before.outcomes.scored, before.outcomes.abstained) = (u64::MAX, u64::MAX);
+    let absurd = UsageFigures { calls: u64::MAX, cached_calls: u64::MAX, ..UsageFigures::default() };
+    let usage = &mut before.usage;
+    for phase in [&mut usage.retain, &mut usage.recall, &mut usage.answer, &mut usage.judge] {
+        phase.clone_from(&absurd);
+    }
+    let side = |summary| Side { spec: &input.spec, summary, facts: &facts, members: &[] };
+    let comparison = compare(&side(&before), &side(&now), &CompareOptions::default());
+    assert_eq!((comparison.a.n, comparison.b.n), (u64::MAX, now.outcomes.scored + now.outcomes.abstained));
+    let policy = Policy { calls: Some(policy::Ratio { ratio: 2.0, level: Level::Critical }), ..Policy::default() };
+    let report = gate(&now, Some(("base".to_owned(), comparison)), &policy, GateFlags::default());
+    assert!(report.checks.iter().any(|check| check.rule == "calls"), "{report:?}");
 }
 
 #[test]
@@ -274,6 +298,37 @@ fn figures_are_found_by_their_path_also_where_names_hold_points() {
 }
 
 #[test]
+fn figures_of_the_meter_are_found_by_stage_model_and_bank() {
+    let of = |usd: f64| MeteredFigures { usd, ..MeteredFigures::default() };
+    let model =
+        |model: &str, service: Service, usd: f64| MeteredModel { model: model.into(), service, figures: of(usd) };
+    let bank = |bank: Option<&str>, usd: f64| MeteredBank {
+        bank: bank.map(str::to_owned),
+        figures: of(usd),
+        usd_filling: Some(usd / 2.0),
+        usd_filling_range: None,
+    };
+    let mut run = summary();
+    run.metered = Some(MeteredSummary {
+        by_stage: vec![MeteredStage { stage: Stage::Retain, figures: of(1.0) }],
+        by_model: vec![
+            model("gpt-4.1-mini", Service::Chat, 4.0),
+            model("text-embedding-3-small", Service::Embeddings, 2.0),
+            model("gpt-4.1-mini", Service::Responses, 0.5),
+        ],
+        by_bank: vec![bank(Some("sim-1-0"), 8.0), bank(None, 16.0)],
+        ..MeteredSummary::default()
+    });
+    let report = serde_json::to_value(&run).expect("serialises");
+    let at = |path: &str| checks::figure_at(&report, path);
+    assert_eq!(at("metered.by_stage.retain.usd"), Some(1.0));
+    assert_eq!(at("metered.by_model.text-embedding-3-small.usd"), Some(2.0));
+    assert_eq!(at("metered.by_model.gpt-4.1-mini.usd"), Some(4.5), "of all that it was asked for");
+    assert_eq!([at("metered.by_bank.sim-1-0.usd"), at("metered.by_bank.sim-1-0.usd_filling")], [Some(8.0), Some(4.0)]);
+    assert_eq!([at("metered.by_model.gpt-4.usd"), at("metered.by_bank.null.usd")], [None; 2]);
+}
+
+#[test]
 fn more_calls_for_a_question_are_said() {
     let report = gated(|c| {
         c.a.usage.answer.calls = 100;
@@ -350,23 +405,105 @@ fn floors_and_ceilings_of_repeats_hold_for_their_means() {
     assert_eq!(ended(&[repeat(None, 1.0), repeat(None, 1.0)]).exit_code, 1, "as of one run that has none");
 }
 
+/// What two runs came to by the rules `cost` and `calls`, both critical. Each had 100 calls of the runner for a dollar.
+fn spent(a: impl Fn(&mut ComparedRun), b: impl Fn(&mut ComparedRun)) -> (u8, [Check; 2]) {
+    let critical = "{version: 1, calls: {ratio: 1.25, level: critical}, cost: {ratio: 1.25, level: critical}}";
+    let critical: Policy = serde_norway::from_str(critical).expect("is a policy");
+    let mut comparison = comparison();
+    let changes: [&dyn Fn(&mut ComparedRun); 2] = [&a, &b];
+    for (run, change) in [&mut comparison.a, &mut comparison.b].into_iter().zip(changes) {
+        run.usage = UsageSummary { booked: Some(Booked::default()), ..UsageSummary::default() };
+        (run.usage.answer.calls, run.usage.total.usd_list, run.metered) = (100, 1.0, None);
+        change(run);
+    }
+    let report = gate(&summary(), Some(("base".to_owned(), comparison)), &critical, GateFlags::default());
+    let of_rule = |rule: &str| report.checks.iter().find(|check| check.rule == rule).cloned().expect("is a line");
+    (report.exit_code, ["cost", "calls"].map(of_rule))
+}
+
+fn memory_cost(usd: f64) -> MemoryCost {
+    MemoryCost { usd, usd_per_1000_turns: None, usd_per_question: None }
+}
+
+/// A memory that the meter has seen so many calls of, each for a cent.
+fn metered(run: &mut ComparedRun, calls: u64) {
+    run.metered = Some(memory_cost(calls as f64 / 100.0));
+    let own = UsageFigures { calls, ..UsageFigures::default() };
+    run.usage.booked = Some(Booked { metered: Some(own), ..Booked::default() });
+}
+
+/// A built-in system, which calls no model.
+fn free(run: &mut ComparedRun) {
+    run.usage.memory = Some(memory_cost(0.0));
+}
+
+/// A system of another process that tells nothing.
+fn untold(run: &mut ComparedRun) {
+    run.usage.unknown = vec![Phase::Retain, Phase::Recall];
+}
+
 #[test]
-fn calls_of_a_memory_that_one_run_alone_was_metered_for_are_in_neither() {
-    let times = |metered_before: bool| {
-        let own =
-            || Booked { metered: Some(UsageFigures { calls: 300, ..UsageFigures::default() }), ..Booked::default() };
-        let report = gated(|c| {
-            for run in [&mut c.a, &mut c.b] {
-                run.usage.answer.calls = 100;
-            }
-            c.a.usage.booked = metered_before.then(own);
-            (c.b.usage.booked, c.b.usage.total.used.calls) = (Some(own()), 400);
-            c.b.usage.answer.calls = 500;
-        });
-        let check = report.checks.into_iter().find(|check| check.rule == "calls").expect("is checked");
-        check.value.expect("is a quotient")
+fn a_metered_memory_is_held_against_the_nothing_of_a_built_in_one() {
+    let is_near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-12);
+    let (exit_code, checks) = spent(free, |run| metered(run, 50));
+    assert_eq!(exit_code, 1, "{checks:?}");
+    for check in &checks {
+        assert_eq!(check.outcome, CheckOutcome::Regression, "{}", check.detail);
+        assert!(is_near(check.value, 1.5), "{}", check.detail);
+        assert!(check.change.as_ref().is_some_and(|change| change.metric.contains("metered")), "{check:?}");
+    }
+    let (exit_code, checks) = spent(|run| metered(run, 50), free);
+    assert_eq!(exit_code, 0, "{checks:?}");
+    assert!(checks.iter().all(|check| is_near(check.value, 1.0 / 1.5)), "{checks:?}");
+    // and a dearer one against a cheaper one, as ever
+    let (exit_code, checks) = spent(|run| metered(run, 50), |run| metered(run, 200));
+    assert!(exit_code == 1 && checks.iter().all(|check| is_near(check.value, 2.0)), "{checks:?}");
+}
+
+#[test]
+fn what_the_memory_of_one_side_used_and_nobody_knows_leaves_a_critical_rule_undecided() {
+    let ended = |a: fn(&mut ComparedRun), b: fn(&mut ComparedRun), whose: &str| {
+        let (exit_code, checks) = spent(a, b);
+        for check in checks {
+            let said = format!("it is not known what the memory system of the {whose} used itself");
+            assert!(check.detail.starts_with(&said), "{}", check.detail);
+            assert_eq!((check.outcome, check.change, exit_code), (CheckOutcome::Inconclusive, None, 6));
+        }
     };
-    assert!((times(false) - 5.0).abs() < 1e-12 && (times(true) - 2.0).abs() < 1e-12);
+    let dear = |run: &mut ComparedRun| metered(run, 300);
+    // one that tells nothing, imported grades, a meter that saw nothing
+    let imported = |run: &mut ComparedRun| run.usage.booked = None;
+    let unseen = |run: &mut ComparedRun| {
+        untold(run);
+        run.metered = Some(memory_cost(0.0));
+    };
+    let all: [fn(&mut ComparedRun); 3] = [untold, imported, unseen];
+    for unknown in all {
+        ended(unknown, dear, "baseline");
+        ended(dear, unknown, "run");
+    }
+    ended(free, untold, "run");
+    ended(untold, free, "baseline");
+}
+
+#[test]
+fn where_neither_memory_was_metered_the_runners_own_figures_are_compared_and_it_is_said_so() {
+    let times = |change: fn(&mut ComparedRun)| {
+        let (exit_code, checks) = spent(change, |run| {
+            change(run);
+            (run.usage.answer.calls, run.usage.total.usd_list) = (120, 1.2);
+        });
+        assert_eq!(exit_code, 0, "{checks:?}");
+        assert!(checks.iter().all(|check| check.value.is_some_and(|value| (value - 1.2).abs() < 1e-12)), "{checks:?}");
+        checks.map(|check| check.detail)
+    };
+    let said = "without what the memory systems use themselves, which is not known of both";
+    assert!(times(untold).iter().all(|detail| detail.contains(said)), "{:?}", times(untold));
+    assert!(times(free).iter().all(|detail| !detail.contains(said)), "{:?}", times(free));
+    // a fork has nothing of the filling that its source does not know of
+    let (exit_code, checks) = spent(untold, |_| {});
+    assert_eq!(exit_code, 0, "{checks:?}");
+    assert!(checks.iter().all(|check| check.detail.contains(said)), "{checks:?}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Weighing {
     fn population(&self, of: &Repeated<'_>) -> Option<f64> {
         let sample = of.spec.sample.by_category.iter().filter(|(_, n)| **n > 0);
         let all = sample.filter_map(|(category, _)| of.spec.dataset.population.get(category));
-        (!self.sampling.census).then(|| all.sum::<u64>() as f64)
+        (!self.sampling.census).then(|| all.copied().fold(0, u64::saturating_add) as f64)
     }
 
     /// The mean over the repeats.

@@ -270,6 +270,7 @@ fn p45_a_clipped_k_is_told_from_few_memories() {
     for (questions, banks, entries) in [(19, 2, 10), (20, 1, 10), (20, 2, 9)] {
         assert_eq!(of(questions, banks, 5, questions, entries), NotChecked);
     }
+    assert_eq!(of(20, 2, 10, 20, 0), Passed, "banks that another run has filled: k was served");
     let whole = RecallLengths { questions: 99, banks: 9, most: 5, with_most: 99 };
     assert_eq!(k_served(whole, 10, (99, "entries"), Err("built in")).0, NotChecked);
     let (_, detail) = k_served(whole, 100, (99, "turns"), Ok(()));

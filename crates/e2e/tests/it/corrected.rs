@@ -169,7 +169,10 @@ fn a_file_of_grades_that_does_not_fit_the_run_is_refused_with_the_place() {
         assert!(refused.contains(words), "{text}: {refused}");
     };
     refused("", "no grades in it");
-    refused("{\"question_id\": \"nowhere:1\", \"correct\": true}", "record 1");
+    refused(
+        "{\"question_id\": \"nowhere:1\", \"correct\": true}",
+        "record 1: question id 'nowhere:1' is none of run mine",
+    );
     refused(&format!("{}\n{{\"question_id\": 3}}", json!({"question_id": id, "correct": true})), "line 2");
     refused(&json!({"question_id": id, "correct": 0.5}).to_string(), "true or false, or 1 or 0");
     let twice = json!({"question_id": id, "correct": true}).to_string();

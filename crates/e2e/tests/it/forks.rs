@@ -40,7 +40,6 @@ fn judging_again_calls_the_judge_alone() {
     // the same judge again: the lineage has paid for its judgements too
     let again = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--run-id", "again", "--json"];
     let again = bench.run(again).expect_code(0);
-    // the start looks at a part of the prompts, and for all of the calls
     assert!(again.stderr.contains("50 further calls of judges are stored"), "{}", again.stderr);
     let again = again.json();
     assert_eq!(calls(&provider), 100, "nothing was paid twice");
@@ -53,7 +52,12 @@ fn judging_again_calls_the_judge_alone() {
     assert_eq!(again["retrieval"], first["retrieval"]);
     // another judge with three votes
     let voted = ["rejudge", "first", "--judge", "openai:gpt-4o", "--votes", "3", "--run-id", "voted", "--json"];
-    let voted = bench.run(voted).expect_code(0).json();
+    let estimate = bench.run(voted.iter().chain(&["--dry-run"])).expect_code(0).json();
+    let voted = bench.run(voted).expect_code(0);
+    let tokens = ["prompt_tokens", "completion_tokens"].map(|name| estimate[name].as_u64().expect("a count"));
+    let said = format!("150 calls, {} prompt and {} completion tokens", tokens[0], tokens[1]);
+    assert!(voted.stderr.contains(&said), "the start says what the dry run did, {said}: {}", voted.stderr);
+    let voted = voted.json();
     assert_eq!(calls(&provider), 250);
     assert_eq!((&voted["spec"]["judge"], &voted["spec"]["votes"]), (&json!("openai:gpt-4o"), &json!(3)));
     let agreement = &voted["judge_agreement"][0];

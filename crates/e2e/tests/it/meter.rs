@@ -172,6 +172,26 @@ fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() 
 }
 
 #[test]
+fn p34_the_key_of_a_run_that_a_memory_system_repeats_is_written_nowhere() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    let found = "        words = set(";
+    assert!(MINE.contains(found));
+    let tells =
+        MINE.replace(found, &format!("        raise ValueError('no ' + os.environ['OPENAI_API_KEY'])\n{found}"));
+    fs::write(bench.path().join("mine.py"), tells).expect("is written");
+    let few = ["--max-banks", "1", "--sample", "1", "--run-id", "told"];
+    let done = bench.run(submit_sim(&[&METERED[..], &few].concat()));
+    let questions = bench.questions("told");
+    let error = questions[0]["error"].to_string();
+    assert!(error.contains("no [key]"), "{error}");
+    let report = bench.run(["report", "told", "--full"]).stdout;
+    for text in [done.stdout, done.stderr, report, format!("{questions:?}")] {
+        assert_eq!(bench_proto::redact::run_keys(&text), text, "the key of the run");
+    }
+}
+
+#[test]
 fn p34_the_cap_holds_for_runner_and_memory_system_together_and_the_retain_goes_on_where_it_was() {
     const CAP: f64 = 0.002;
     let provider = Provider::start(&PRICES);
@@ -236,6 +256,83 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     let plain = bench.run(submit(&["--run-id", "p"])).expect_code(0).json();
     assert!(plain["metered"]["failed_on_purpose"].is_null(), "{}", plain["metered"]);
     assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
+}
+
+#[test]
+fn p34_equal_runs_meet_equal_faults_also_where_replies_are_stored() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let _ = bench.run(submit(&["--run-id", "fill", "--cache", "refresh"])).expect_code(0);
+    let faults = ["--meter-fault", "429=0.2,500=0.05", "--cache"];
+    let asked = provider.count("requests");
+    let stored = bench.run(submit(&[&faults[..], &["shared", "--run-id", "s"]].concat())).expect_code(0).json();
+    assert_eq!(provider.count("requests"), asked, "all replies are stored: {}", stored["metered"]);
+    let paid = bench.run(submit(&[&faults[..], &["refresh", "--run-id", "r"]].concat())).expect_code(0).json();
+    let failed = number(&stored, "/metered/failed_on_purpose");
+    assert!(failed > 0.0 && failed == number(&paid, "/metered/failed_on_purpose"), "{}", stored["metered"]);
+    let warned = stored["warnings"].to_string();
+    assert!(warned.contains("its score is one of bad weather"), "{warned}");
+}
+
+/// Whatever the meter refuses that does not pass by itself is told of with what to do, while the run goes on and at its end.
+#[test]
+fn p34_calls_that_the_meter_refuses_are_counted_and_the_reason_is_told() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let unnamed = MINE.replace("OPENAI_BASE_URL\"] + path", "OPENAI_BASE_URL\"].replace('/v1', '/nobank/1/v1') + path");
+    fs::write(bench.path().join("unnamed.py"), unnamed).expect("is written");
+    let claude = MINE.replace("\"/chat/completions\"", "\"/messages\"").replace("gpt-4o-mini", "claude-x");
+    fs::write(bench.path().join("claude.py"), claude).expect("is written");
+    let own = MINE.replace("\"gpt-4o-mini\"", "\"my-own-model\"");
+    fs::write(bench.path().join("own.py"), own).expect("is written");
+    let tools = MINE.replace("\"max_tokens\": 64,", "\"max_tokens\": 64, \"tools\": [{\"type\": \"web_search\"}],");
+    fs::write(bench.path().join("tools.py"), tools).expect("is written");
+    // each writes down what it is refused: a count beside that of the meter
+    let refusals = bench.path().join("refusals");
+    for name in ["mine.py", "unnamed.py", "claude.py", "own.py", "tools.py"] {
+        let class = fs::read_to_string(bench.path().join(name)).expect("is read");
+        let read = "            said = error.read().decode()\n";
+        let kept = format!(
+            "{read}            with open({:?}, \"a\") as kept:\n                kept.write(f\"{{error.code}}\\n\")\n",
+            refusals.display().to_string()
+        );
+        fs::write(bench.path().join(name), class.replace(read, &kept)).expect("is written");
+    }
+    let few = ["--no-canaries", "--latency-probe", "off", "--max-banks", "1", "--sample", "4", "--meter"];
+    for (id, system, more, code, said) in [
+        ("own", "own.py:Mine", &["--max-cost", "1"][..], "model_not_found", "--price my-own-model=IN,OUT"),
+        ("allow", "mine.py:Mine", &["--meter-allow", "gpt-4o"], "model_not_allowed", "--meter-allow gpt-4o-mini"),
+        ("none", "claude.py:Mine", &[], "model_not_found", "the meter has no account 'anthropic'"),
+        ("first", "claude.py:Mine", &["--meter-allow", "gpt-4o"], "model_not_allowed", "--meter-allow claude-x"),
+        ("bank", "unnamed.py:Mine", &[], "unknown_bank", "the run has no bank nobank"),
+        ("tools", "tools.py:Mine", &[], "invalid_request", "web_search"),
+    ] {
+        let asked = [&few[..], &["--system", system, "--run-id", id], more].concat();
+        let report = bench.run(submit_sim(&asked)).json();
+        let refused = &report["metered"]["refused"];
+        let heard = fs::read_to_string(&refusals).expect("it was refused").lines().count();
+        fs::remove_file(&refusals).expect("is removed");
+        assert_eq!(refused[0]["calls"].as_u64(), Some(heard as u64), "{id}: {}", report["metered"]);
+        assert_eq!(number(&report, "/metered/failed"), heard as f64, "{id}: {}", report["metered"]);
+        assert!(
+            refused[0]["code"] == code && refused[1].is_null() && refused[0]["at_least"].is_null(),
+            "{id}: {refused}"
+        );
+        let warned = report["warnings"].to_string();
+        assert!(warned.contains(said) && !warned.contains("has seen no call"), "{id}: {warned}");
+        assert_eq!((number(&report, "/metered/questions"), provider.count("requests")), (0.0, 0), "{id}");
+        assert!(report["metered"]["usd_per_question"].is_null(), "nothing was asked: {}", report["metered"]);
+        assert!(report["usage"]["unknown"].is_null(), "nothing was spent: {}", report["usage"]);
+        let status = bench.run(["status", id]).expect_code(0).stdout;
+        assert!(status.contains("refused by the meter") && status.contains(said), "{id}: {status}");
+        let error = bench.questions(id)[0]["error"].to_string();
+        assert!(
+            ["400", "403", "404"].iter().any(|status| error.contains(status)),
+            "it is not told to come again: {error}"
+        );
+    }
 }
 
 /// A memory that gives up at the first error that is none of its own.

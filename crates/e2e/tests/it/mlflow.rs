@@ -186,9 +186,14 @@ fn answering(reply: &'static str) -> (String, std::thread::JoinHandle<String>) {
 fn who_asks_is_said_to_the_server_alone_and_refusals_say_what_to_do() {
     let bench = Bench::new().with_env("MLFLOW_TRACKING_TOKEN", "secret-token");
     let _ = bench.run(submit_sim(&["--sample", "2", "--max-banks", "1", "--run-id", "first"])).expect_code(0);
-    let (url, heard) = answering("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let body = json!({"error_code": "UNAUTHENTICATED", "message": "nobody has Authorization: Bearer secret-token"})
+        .to_string();
+    let length = body.len();
+    let reply = format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let (url, heard) = answering(reply.leak());
     let refused = bench.run(["export", "first", "--mlflow", &url]).expect_code(2).stderr;
     assert!(refused.contains("401") && refused.contains("set MLFLOW_TRACKING_TOKEN"), "{refused}");
+    assert!(refused.contains("Bearer [key]") && !refused.contains("secret-token"), "{refused}");
     assert!(heard.join().expect("heard").contains("authorization: bearer secret-token"));
 
     // a redirection is not followed, wherever it leads

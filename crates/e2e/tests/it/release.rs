@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -183,4 +184,42 @@ fn the_script_installs_what_fits_its_checksum_and_nothing_else() {
     let missing = install(path, &[("BENCH_INSTALL_VERSION", "9.9.9")]);
     assert!(!missing.status.success() && said(&missing).contains("cannot be downloaded"), "{}", said(&missing));
     assert!(!home.exists(), "something was installed");
+}
+
+#[test]
+fn what_is_asked_for_over_tls_is_led_to_no_place_without_it() {
+    let folder = TempDir::new().expect("a folder");
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    let tool = |name: &str, script: &str| {
+        fs::write(bin.join(name), format!("#!/bin/sh\n{script}\n")).expect("is written");
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("is a program");
+    };
+    let said = |path: &str, from: &str| {
+        let refused = install(folder.path(), &[("PATH", path), ("BENCH_INSTALL_FROM", from)]);
+        assert!(!refused.status.success(), "nothing is there");
+        String::from_utf8_lossy(&refused.stderr).into_owned()
+    };
+    let (encrypted, plain) = ("https://mirror.example/r", "http://mirror.example/r");
+
+    tool("curl", r#"echo "$*" >>"$HOME.asked"; exit 22"#);
+    for (from, allowed) in [(encrypted, "--proto-redir =https "), (plain, "--proto-redir =http,https ")] {
+        let told = said(&format!("{}:/usr/bin:/bin", bin.display()), from);
+        assert!(told.contains("cannot be downloaded"), "{told}");
+        let asked = fs::read_to_string(folder.path().join("home.asked")).expect("it was asked");
+        assert!(asked.lines().last().is_some_and(|asked| asked.contains(allowed)), "{asked}");
+    }
+
+    // where wget alone is there: it says where it was led, and what it brought is not used
+    fs::remove_file(bin.join("curl")).expect("removed");
+    tool("wget", r#"while [ "$1" != -O ]; do shift; done; : >"$2"; echo "  Location: http://elsewhere.example/x" >&2"#);
+    for name in ["sh", "uname", "getconf", "mktemp", "rm", "awk", "grep"] {
+        let places = ["/usr/bin", "/bin"].map(|place| Path::new(place).join(name));
+        symlink(places.iter().find(|place| place.exists()).expect(name), bin.join(name)).expect("is linked");
+    }
+    let alone = bin.display().to_string();
+    for (from, end) in [(encrypted, "cannot be downloaded"), (plain, "does not list")] {
+        let told = said(&alone, from);
+        assert!(told.contains(end), "{told}");
+    }
 }

@@ -1,8 +1,11 @@
 //! Results as they are used: imported, compared, gated.
 
-use std::io::Write;
+use std::{io::Write, net::TcpListener, time::Duration};
 
-use bench_testkit::bench::{Bench, Done};
+use bench_testkit::{
+    bench::{Bench, Done},
+    http::answering,
+};
 use serde_json::{Value, json};
 
 fn submit(bench: &Bench, id: &str, more: &[&str]) -> Done {
@@ -209,6 +212,28 @@ fn gates_tell_whoever_listens() {
         (&alert["severity"], &alert["run"], read("severity").trim()),
         (&json!("critical"), &json!("poor"), "critical")
     );
+
+    // over no network that reads along, and nowhere else than it was told
+    let gate = |url: &str| bench.run(["gate", "poor", "--baseline", "good", "--alert-url", url]);
+    let refused = gate("http://alerts.example/hook?token=hidden-one").expect_code(2).stderr;
+    let why = "--alert-url: what goes to alerts.example is not encrypted";
+    assert!(refused.contains(why) && !refused.contains("hidden-one"), "{refused}");
+    let (place, heard) = answering(|_| "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned());
+    let told = gate(&format!("http://{place}/hook")).expect_code(1).stderr;
+    assert!(!told.contains("not delivered"), "{told}");
+    let heard = heard.recv_timeout(Duration::from_secs(20)).expect("was told");
+    let alert: Value = serde_json::from_str(&heard).expect("JSON");
+    assert_eq!((&alert["severity"], &alert["run"]), (&json!("critical"), &json!("poor")));
+    let trap = TcpListener::bind("127.0.0.1:0").expect("a port");
+    trap.set_nonblocking(true).expect("can");
+    let to = trap.local_addr().expect("an address");
+    let (place, _heard) = answering(move |_| {
+        format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{to}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+    });
+    let led = gate(&format!("http://{place}/hook")).expect_code(1).stderr;
+    assert!(led.contains("not delivered: the server leads elsewhere") && trap.accept().is_err(), "{led}");
 }
 
 #[test]
@@ -461,7 +486,11 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
         let checks = gate["checks"].as_array().expect("a list");
         checks.iter().find(|check| check["rule"] == rule).cloned().unwrap_or(Value::Null)
     };
-    let (named, last) = (gated("narrow").json(), gated("last:1").json());
+    // what is declared may differ
+    let declared = |run: &str, baseline: &str| {
+        bench.run(["gate", run, "--baseline", baseline, "--under-test", "system", "--json"]).json()
+    };
+    let (named, last) = (gated("narrow").json(), declared("again", "last:1"));
     let (of_named, of_last) = (check(&named, "retrieval:turn@3"), check(&last, "retrieval:turn@3"));
     assert!(of_named["current"].is_number(), "{named}");
     for figure in ["current", "baseline", "delta"] {
@@ -473,7 +502,7 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
     // a run that was graded again is no further draw, and its headline is not that of the run under test
     let _ = bench.run(["rescore", "narrow", "--scorer", "exact", "--run-id", "regraded"]).expect_code(0);
     submit("newest", &["--top-k", "10"]);
-    let gate = bench.run(["gate", "newest", "--baseline", "last:2", "--json"]).json();
+    let gate = declared("newest", "last:2");
     assert_ne!(gate["verdict"], "INVALID", "{gate}");
     assert_eq!(check(&gate, "overall")["metric"], "locomo-f1", "{gate}");
     // what is shown beside it is the score of both, and not that of the newest, which lends its settings
@@ -481,6 +510,32 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
     let (both, shown) = ((score("narrow") + score("again")) / 2.0, gate["comparison"]["a"]["value"].as_f64());
     assert!(shown.is_some_and(|shown| (shown - both).abs() < 1e-9), "{both}: {}", gate["comparison"]["a"]);
     assert_ne!(score("narrow"), score("again"), "a mean of equal scores would show nothing");
+
+    // without a word about it all of them have the settings of the run, and are named; where they are fewer, that is said
+    for (baseline, name) in [("last:2", "mean of the last 2"), ("last:9", "mean of the last 2 (9 asked for)")] {
+        let gate = bench.run(["gate", "newest", "--baseline", baseline, "--json"]).json();
+        assert_eq!(gate["baseline"], name);
+        let runs: Vec<[&Value; 3]> = gate["baseline_runs"]
+            .as_array()
+            .expect("its runs")
+            .iter()
+            .map(|run| [&run["id"], &run["name"], &run["differences"]])
+            .collect();
+        let expected = ["again", "wide"].map(|id| [json!(id), json!("nightly"), json!([])]);
+        assert_eq!(runs, expected.each_ref().map(|run| run.each_ref()), "{gate}");
+        assert!(!gate["comparison"]["notes"].to_string().contains("asked for 3 and 10 hits"), "{gate}");
+    }
+    let said = bench.run(["gate", "newest", "--baseline", "last:9"]).stdout;
+    for line in ["again", "wide", "nightly", "9 were asked for"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    // none before it has its settings: those of the newest, which is said
+    let gate = bench.run(["gate", "narrow", "--baseline", "last:3", "--json"]).json();
+    assert_eq!(
+        (&gate["baseline"], &gate["baseline_runs"][0]["id"]),
+        (&json!("mean of the last 1 (3 asked for)"), &json!("wide"))
+    );
+    assert!(gate["comparison"]["notes"].to_string().contains("of other settings (system.top_k)"), "{gate}");
 
     // the newest run of the name is the run itself
     let refused = bench.run(["gate", "latest", "--baseline", "nightly"]).expect_code(2).stderr;

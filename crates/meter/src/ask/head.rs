@@ -66,7 +66,7 @@ impl<'a> Head<'a> {
         let no_object = |why: &dyn fmt::Display| {
             Rejection::unreadable(None, format!("the body is no JSON object that can be read: {why}"))
         };
-        let Pairs(pairs) = serde_json::from_slice(body).map_err(|error| no_object(&error))?;
+        let Pairs(pairs) = serde_json::from_slice(body).map_err(|error| no_object(&error).quoting(error.classify()))?;
         let mut head = Self::default();
         for (name, value) in pairs {
             names::check(&name, value)?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_meter::{Ended, FaultKind, Faults, MeterSettings};
+use bench_meter::{Ended, FaultKind, Faults, MeterSettings, StoredReply};
 
 use crate::{
     books::meter,
@@ -57,6 +57,28 @@ async fn equal_runs_meet_equal_faults_and_repeats_may_pass() {
         }
         assert!(met.iter().any(|met| met.0 != 200 && met.1 == 200), "{met:?}");
         assert!(met.iter().any(|met| met.0 == 429) && met.iter().any(|met| met.0 == 500), "{met:?}");
+        runs.push(met);
+    }
+    assert_eq!(runs[0], runs[1]);
+}
+
+#[tokio::test]
+async fn stored_replies_change_nothing_of_the_faults_that_equal_runs_meet() {
+    let mut runs = Vec::new();
+    for is_stored in [false, true] {
+        let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", "{}")).await;
+        let meter = meter(&upstream.base(), with("429=0.3,500=0.2,slow=0.4")).await;
+        if is_stored {
+            meter.books.store(StoredReply::json("{}".into()));
+        }
+        let mut met = Vec::new();
+        for n in 0..30 {
+            met.push(exchange(meter.address, &embedding(n)).await.status);
+        }
+        let faults: Vec<_> = meter.books.settled(30).await.into_iter().map(|told| told.fault).collect();
+        assert!(faults.contains(&Some(FaultKind::Slow)), "one from the store is slow too: {faults:?}");
+        assert!(met.contains(&429) && met.contains(&500) && met.contains(&200), "{met:?}");
+        assert_eq!(upstream.requests().is_empty(), is_stored);
         runs.push(met);
     }
     assert_eq!(runs[0], runs[1]);

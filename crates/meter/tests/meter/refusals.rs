@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bench_meter::{MeterSettings, Refusal};
+use bench_meter::{MeterSettings, Paths, Refusal, Upstream};
 
 use crate::{
-    books::{REAL_KEY, meter},
+    books::{REAL_KEY, meter, meter_to, real_key},
     scripted::{Scripted, exchange, reply, request},
 };
 
@@ -96,6 +96,44 @@ async fn what_cannot_be_forwarded_is_not() {
     }
     assert_eq!(upstream.requests().len(), 0);
     assert!(meter.books.seen().asked.is_empty(), "nobody was asked");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_body_that_cannot_be_read_has_nothing_of_it() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    for (body, kind) in [
+        (r#""my secret plan""#, "it is something else"),
+        (r#"["my secret plan"]"#, "it is something else"),
+        (r#"{"model":"my secret plan"#, "it ends too early"),
+        (r#"{"model":"m"} my secret plan"#, "it is no JSON"),
+        ("{\n\nmy secret plan}", "it is no JSON"),
+    ] {
+        let got = exchange(meter.address, &request(CHAT, "", body.as_bytes())).await;
+        assert_eq!(got.status, 400, "{body}");
+        let (code, why) = meter.books.seen().unreadable.pop().expect("is told");
+        let kept = format!("the body is no JSON object that can be read: {kind}");
+        assert_eq!((code, why), ("invalid_request", kept), "{body}");
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_has_no_address_at_its_provider_is_told_to_whoever_counts() {
+    let of_another =
+        Upstream { paths: Paths::Azure, ..Upstream::new("http://127.0.0.1:1/openai/deployments/n", real_key()) };
+    let azure = meter_to(of_another, MeterSettings::default()).await;
+    let plain = meter("http://127.0.0.1:1/v1", MeterSettings::default()).await;
+    let of_deployment = "/m/run-1/openai/deployments/small/chat/completions";
+    for (meter, path, status, code) in
+        [(azure, CHAT, 404, "model_not_found"), (plain, of_deployment, 400, "invalid_request")]
+    {
+        let got = exchange(meter.address, &request(path, "", BODY)).await;
+        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)));
+        let seen = meter.books.seen();
+        let told: Vec<&str> = seen.unreadable.iter().map(|(code, _)| *code).collect();
+        assert_eq!((told, seen.asked.len(), seen.sent, seen.uncertain), (vec![code], 1, 0, 0));
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_proto::{
     money::PicoUsd,
     price::{LongContext, ModelPrice, Rates, Tier},
+    redact,
 };
 use serde_json::{Map, Value};
 
@@ -37,10 +38,35 @@ pub struct Read {
     pub absent: Vec<String>,
 }
 
-/// Reads the prices of these providers, or of the usual ones where none are named.
+/// A model of the table.
+struct Found<'a> {
+    model: PricedModel,
+    provider: &'a str,
+    /// How the table calls it.
+    key: &'a str,
+}
+
+impl Found<'_> {
+    /// Why a name that has another price under another key is left out.
+    ///
+    /// # Errors
+    /// Where that is another provider's: whose prices count is to be said.
+    fn beside(&self, name: &str, provider: &str, key: &str) -> Result<String, String> {
+        let Self { provider: whose, key: own, .. } = self;
+        if *whose == provider {
+            return Ok(format!("{provider} has two prices of it, under '{own}' and '{key}': {BY_HAND}"));
+        }
+        Err(format!(
+            "{whose} and {provider} price {name} differently ('{own}' and '{key}'): choose one of them with --provider"
+        ))
+    }
+}
+
+/// Reads the prices of these providers, or of the usual ones where none are named. `place` is where the table is from: a price file
+/// is handed on, so that it is kept without a password.
 ///
 /// A version of a model (`gpt-4o-2024-08-06`) that costs what its family costs has no line of its own. A model whose price is 0
-/// is left out: the table writes 0 for what is free and for what nobody looked up.
+/// is left out: the table writes 0 for what is free and for what nobody looked up. So is one of which its provider has two prices.
 ///
 /// # Errors
 /// One readable line: it is no such table, it lacks one of the named providers or all of the usual ones, or two of them price one
@@ -49,7 +75,8 @@ pub fn read(text: &str, named: &[String], today: &str, place: &str) -> Result<Re
     let all: BTreeMap<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("no object of models, as LiteLLM publishes it: {error}"))?;
     let (providers, absent) = providers(&all, named)?;
-    let (mut found, mut left_out) = (BTreeMap::<&str, (PricedModel, &str)>::new(), Vec::new());
+    let (mut found, mut left_out) = (BTreeMap::<&str, Found<'_>>::new(), Vec::new());
+    let mut torn = BTreeSet::new();
     for (key, value) in &all {
         let (Some(entry), Some(provider)) = (value.as_object(), provider_of(value)) else { continue };
         let Some(kind) = kind_of(entry).filter(|_| providers.iter().any(|wanted| wanted == provider)) else { continue };
@@ -59,24 +86,25 @@ pub fn read(text: &str, named: &[String], today: &str, place: &str) -> Result<Re
         };
         match (model, found.get(name)) {
             (Err(why), _) => left_out.push((name.to_owned(), why)),
-            (Ok(model), Some((other, whose))) if other.price != model.price => {
-                return Err(format!(
-                    "{whose} and {provider} price {name} differently: choose one of them with --provider"
-                ));
+            (Ok(model), Some(other)) if other.model.price != model.price => {
+                // nothing says which of its own prices a provider means
+                left_out.push((name.to_owned(), other.beside(name, provider, key)?));
+                torn.insert(name);
             }
-            (Ok(model), _) => drop(found.insert(name, (model, provider))),
+            (Ok(model), _) => drop(found.insert(name, Found { model, provider, key })),
         }
     }
+    found.retain(|name, _| !torn.contains(name));
     let is_its_family = |name: &str, model: &PricedModel| {
         let of = family(name, |other| other != name && found.contains_key(other));
-        of.is_some_and(|of| found[of].0.price == model.price)
+        of.is_some_and(|of| found[of].model.price == model.price)
     };
-    let own = found.iter().filter(|(name, (model, _))| !is_its_family(name, model));
-    let models = own.map(|(name, (model, _))| ((*name).to_owned(), model.clone())).collect();
+    let own = found.iter().filter(|(name, of)| !is_its_family(name, &of.model));
+    let models = own.map(|(name, of)| ((*name).to_owned(), of.model.clone())).collect();
     let sources = providers.iter().map(|provider| PriceSource {
         provider: provider.clone(),
         checked: today.to_owned(),
-        pages: vec![place.to_owned()],
+        pages: vec![redact::text(place).into_owned()],
     });
     Ok(Read { table: PriceTable { date: today.to_owned(), sources: sources.collect(), models }, left_out, absent })
 }
@@ -256,6 +284,21 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_a_table_is_kept_without_its_password_and_token() {
+        let models = json!({"m": {"litellm_provider": "one", "mode": "chat", "input_cost_per_token": 1e-06,
+            "output_cost_per_token": 1e-06}});
+        let named = ["one".to_owned()];
+        for (place, kept) in [
+            ("https://u:s3cret@prices.example/t.json?token=s3cret", "https://***@prices.example/t.json?token=***"),
+            (PUBLISHED_AT, PUBLISHED_AT),
+            ("tables/of u@home.json", "tables/of u@home.json"),
+        ] {
+            let read = read(&models.to_string(), &named, "2030-01-01", place).expect("reads");
+            assert_eq!(read.table.sources[0].pages, [kept]);
+        }
+    }
+
+    #[test]
     fn versions_of_a_family_have_no_line_unless_they_cost_something_else() {
         let at = |input: f64| json!({"litellm_provider": "one", "mode": "chat", "input_cost_per_token": input, "output_cost_per_token": input});
         let models =
@@ -326,6 +369,17 @@ mod tests {
     }
 
     #[test]
+    fn a_model_of_which_its_provider_has_two_prices_is_left_out_and_the_others_are_read() {
+        let at = |input: f64| json!({"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": input, "output_cost_per_token": input});
+        let models = json!({"openai/gpt-dup": at(1e-06), "gpt-dup": at(2e-06), "gpt-dup-2030-01-01": at(2e-06),
+            "openai/same": at(1e-06), "same": at(1e-06)});
+        let read = read_all(&models, &["openai"]).expect("reads");
+        assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["gpt-dup-2030-01-01", "same"]);
+        let why = "openai has two prices of it, under 'gpt-dup' and 'openai/gpt-dup': give its price with --price";
+        assert_eq!(read.left_out, [("gpt-dup".to_owned(), why.to_owned())]);
+    }
+
+    #[test]
     fn another_form_and_two_prices_of_a_name_are_refused() {
         for text in ["[]", "{", "{}", r#"{"a": 1}"#, r#"{"version":3,"date":"2030-01-01","models":[]}"#] {
             assert!(read(text, &["one".to_owned()], "2030-01-01", "x").is_err(), "{text}");
@@ -334,6 +388,7 @@ mod tests {
         let models = json!({"one/m": at("one", 1e-06), "two/m": at("two", 2e-06)});
         let refused = read_all(&models, &["one", "two"]).expect_err("two prices");
         assert!(refused.contains("one and two price m differently"), "{refused}");
+        assert!(refused.contains("('one/m' and 'two/m')"), "{refused}");
         assert!(read_all(&models, &["two"]).is_ok());
         assert!(read_all(&models, &["three"]).is_err());
     }

@@ -42,8 +42,8 @@ impl Admitted for Nothing {
 
 /// The meter of a measurement, in this process. Ends with its input.
 pub(crate) fn serve(provider: &str) -> anyhow::Result<()> {
-    // as one of a process's tasks, beside others: two threads
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // as in `bench-coord meter`
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer sk-none"));

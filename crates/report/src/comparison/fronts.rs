@@ -25,7 +25,7 @@ struct Cost {
 }
 
 const COSTS: [Cost; 3] = [
-    Cost { mark: "$", file_name: "front-dollars.svg", title: "score against dollars a run", of: dollars },
+    Cost { mark: "$", file_name: "front-dollars.svg", title: "score against dollars a run", of: ComparedRun::usd_list },
     Cost {
         mark: "$fill",
         file_name: "front-filling.svg",
@@ -39,11 +39,6 @@ const COSTS: [Cost; 3] = [
         of: |run| Some(1000.0 * run.memory()?.usd_per_question?),
     },
 ];
-
-/// Dollars of a run; none where its memory system may have spent more, nor of imported grades: theirs are no free run.
-fn dollars(run: &ComparedRun) -> Option<f64> {
-    run.usd_list().filter(|usd| *usd > 0.0 || run.usage.booked.is_some())
-}
 
 /// Score against each cost that is known of two runs at least, where something is spent.
 #[must_use]
@@ -101,10 +96,10 @@ pub(super) fn runs(pairs: &[Comparison], front: Front) -> Vec<Block> {
          asking; by the figures as they are, without their intervals"
             .to_owned(),
     ];
-    if runs.iter().any(|run| run.usd_list().is_none()) {
+    if runs.iter().any(|run| run.usage.is_incomplete()) {
         lines.push("what the memory system of a run without dollars spends is unknown; --meter counts it".to_owned());
     }
-    if runs.iter().any(|run| run.usd_list().is_some() && dollars(run).is_none()) {
+    if runs.iter().any(|run| run.usd_at_least().is_none()) {
         lines
             .push("what a result cost that came without its dollars, such as an imported one, is not known".to_owned());
     }

@@ -62,7 +62,7 @@ fn note(score: &KeyedScore) -> String {
     let unknown = score.without_correction;
     let above = score.above_ceiling.then(|| "above the ceiling: wrong answers were taken for right".to_owned());
     let left_out = (unknown > 0 && score.corrected.is_some())
-        .then(|| format!("corrected key: of {}", counted(score.n - unknown, "question")));
+        .then(|| format!("corrected key: of {}", counted(score.n.saturating_sub(unknown), "question")));
     above.into_iter().chain(left_out).collect::<Vec<_>>().join("; ")
 }
 

@@ -13,7 +13,7 @@ use crate::{
 pub(super) fn probe(summary: &Summary) -> Vec<Block> {
     let Some(probe) = &summary.latency_probe else { return Vec::new() };
     let mut blocks = vec![heading("Latency probe in milliseconds")];
-    if probe.n + probe.failed > 0 {
+    if probe.n > 0 || probe.failed > 0 {
         let or_none = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), ms);
         let row = |name: String, [p50, p95, p99]: [Option<f64>; 3], n: u64, failed: u64| {
             vec![name, or_none(p50), or_none(p95), or_none(p99), count(n), count(failed)]

@@ -64,7 +64,8 @@ fn costs(metered: &MeteredSummary) -> String {
         let is_range = metered.usd_per_1000_turns_range.is_some() || metered.usd_per_question_range.is_some();
         let belong = if is_range { "may belong to either, which is why there is a range" } else { "are in neither" };
         words.push(format!(
-            "{} of it {belong}: nobody can say what these calls were for, because the system did several things at once.",
+            "{} of it {belong}: nobody can say what these calls were for, because the system did several things at once, went on by \
+             itself in between, or named a bank that the run does not have.",
             usd(neither)
         ));
     }
@@ -80,6 +81,10 @@ fn costs(metered: &MeteredSummary) -> String {
             counted(uncertain, "call"),
             usd(usd_uncertain)
         ));
+    }
+    let refused = metered.refused.iter().fold(0_u64, |sum, of| sum.saturating_add(of.calls));
+    if refused > 0 {
+        words.push(format!("The meter itself has refused {}: the warnings say why.", counted(refused, "call")));
     }
     if let Some(of) = metered.accounts.as_ref().filter(|of| !of.accounts.is_empty()) {
         words.push(format!(

@@ -7,6 +7,7 @@ use bench_proto::{
     summary::{RetrievalAtK, Summary},
 };
 
+use super::recalls_are_unknown;
 use crate::{
     blocks::{Block, heading, table},
     figures::{count, counted, fraction, percent},
@@ -42,27 +43,32 @@ pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
         ));
     }
     let lost = &summary.failure_attribution;
-    let failed = lost.evidence_missing
-        + lost.evidence_partial
-        + lost.evidence_found
-        + lost.recall_failed
-        + lost.no_ground_truth
-        + lost.not_retained
-        + lost.judge_in_doubt;
+    let causes = [
+        lost.evidence_missing,
+        lost.evidence_partial,
+        lost.evidence_found,
+        lost.recall_failed,
+        lost.no_ground_truth,
+        lost.not_retained,
+        lost.judge_in_doubt,
+    ];
+    // a report that is read from a folder says anything
+    let failed = causes.into_iter().fold(0, u64::saturating_add);
     let is_plain = summary.scores.first().is_none_or(|score| score.better == Better::Higher && !score.pass_beyond);
     let of_recalls = lost.recall_failed > 0 || !summary.spec.scenario.answers();
     if failed > 0 {
         blocks.push(Block::Text(format!(
-            "Of {} {}, {} had no evidence among the hits, {} a part of it, {} all of it ({}); {} name no evidence.",
+            "Of {} {}, {} had no evidence among the hits, {} a part of it, {} all of it ({}); {} {}.",
             counted(failed, "question"),
             if is_plain { "below the pass threshold" } else { "that did not pass" },
             count(lost.evidence_missing),
             count(lost.evidence_partial),
-            count(lost.evidence_found + lost.recall_failed),
+            count(lost.evidence_found.saturating_add(lost.recall_failed)),
             if of_recalls { "not as the figure wants it" } else { "the answer failed" },
             count(lost.no_ground_truth),
+            words::without_evidence(summary),
         )));
-        if lost.not_retained + lost.judge_in_doubt > 0 {
+        if lost.not_retained > 0 || lost.judge_in_doubt > 0 {
             blocks.push(Block::Text(format!(
                 "Beside these, {} lost evidence that was never retained, and {} left judges in doubt.",
                 counted(lost.not_retained, "question"),
@@ -75,18 +81,23 @@ pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
 
 /// What recall had found against how the answer fared: what is lost in memory, and what after.
 pub(super) fn recall_and_answer(summary: &Summary) -> Vec<Block> {
+    if recalls_are_unknown(summary) {
+        return Vec::new();
+    }
     let table_of = &summary.recall_answer;
+    let unnamed =
+        if summary.spec.is_imported() { "no evidence named, or recall not said" } else { "no evidence named" };
     let rows = [
         ("all evidence found", table_of.evidence_found),
         ("part of it", table_of.evidence_partial),
         ("none of it", table_of.evidence_missing),
-        ("no evidence named", table_of.no_ground_truth),
+        (unnamed, table_of.no_ground_truth),
     ];
     let rows: Vec<Vec<String>> = rows
         .into_iter()
-        .filter(|(_, counts)| counts.passed + counts.failed > 0)
+        .filter(|(_, counts)| counts.passed > 0 || counts.failed > 0)
         .map(|(name, counts)| {
-            let all = counts.passed + counts.failed;
+            let all = counts.passed.saturating_add(counts.failed);
             let share = percent(counts.passed as f64 / all as f64);
             vec![name.to_owned(), count(counts.passed), count(counts.failed), share]
         })

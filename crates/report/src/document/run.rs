@@ -3,7 +3,7 @@
 use bench_proto::summary::{ServedModel, SpecSummary, Summary};
 use serde_json::{Map, Value};
 
-use super::TEXT_WIDTH;
+use super::{TEXT_WIDTH, grades_were_brought};
 use crate::{
     blocks::{Block, heading, table},
     figures::{NONE, counted, duration, one_line},
@@ -95,12 +95,25 @@ pub(super) fn run(summary: &Summary) -> Vec<Block> {
         ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
         ("Methodology", format!("version {}", dataset.methodology)),
         ("Sample signature", dataset.sample.signature.clone()),
-        ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
+        (
+            "System",
+            match spec.known_top_k() {
+                Some(top_k) => format!("{} {}, top-k {top_k}", spec.system, spec.system_version),
+                None => format!("{} {}, top-k not said", spec.system, spec.system_version),
+            },
+        ),
     ]);
     rows.extend(settings_of_system(spec).map(|settings| ("Settings of the system", settings)));
     rows.extend([
-        ("Answerer", spec.who_answered()),
-        ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
+        ("Answerer", spec.known_answerer().unwrap_or_else(|| "not said".to_owned())),
+        (
+            "Judges",
+            match spec.judges.is_empty() {
+                true if grades_were_brought(summary) => "not said: the grades were brought".to_owned(),
+                true => NONE.to_owned(),
+                false => spec.judges.join(", "),
+            },
+        ),
         ("Scorers", spec.scorers.join(", ")),
     ]);
     rows.extend(spec.rubric.iter().map(|rubric| ("Rubric of all questions", rubric.clone())));

@@ -21,7 +21,7 @@ pub(super) fn stored(stored: Option<&StoredSummary>) -> Vec<Block> {
     let share = percent_or_none(evidence.share);
     let mut rows = vec![row(
         "Evidence that is stored",
-        of(evidence.stored, evidence.stored + evidence.missing),
+        of(evidence.stored, evidence.stored.saturating_add(evidence.missing)),
         [share, unknown].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "),
     )];
     if let Some(unsaid) = &stored.unsaid {
@@ -47,7 +47,7 @@ pub(super) fn stored(stored: Option<&StoredSummary>) -> Vec<Block> {
     let mut lines = vec![format!(
         "The system listed {} of {} behind their last question, canaries left out; texts are compared word for word.",
         counted(stored.items, "item"),
-        counted(stored.banks + stored.failed + stored.cut, "bank"),
+        counted(stored.banks.saturating_add(stored.failed).saturating_add(stored.cut), "bank"),
     )];
     if stored.rewritten > 0 {
         lines.push(format!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use askama::Template;
 use bench_proto::{
     comparison::{Comparison, Word},
-    summary::QuestionLine,
+    summary::{ANSWERER_NOT_SAID, QuestionLine},
 };
 
 use super::{
@@ -97,7 +97,11 @@ fn facts(comparison: &Comparison) -> Vec<String> {
     let counted = |direction: &str| count(comparison.flip_counts.get(direction).copied().unwrap_or(0));
     let of = |which: &str, run: &bench_proto::comparison::ComparedRun| {
         let judge = run.judge.as_ref().map(|judge| format!(", judged by {judge}")).unwrap_or_default();
-        format!("{which}: {} {}, answered by {}{judge}", name_of(run), run.system, run.answerer)
+        let answered = match run.answerer.as_str() {
+            ANSWERER_NOT_SAID => ANSWERER_NOT_SAID.to_owned(),
+            answerer => format!("answered by {answerer}"),
+        };
+        format!("{which}: {} {}, {answered}{judge}", name_of(run), run.system)
     };
     vec![
         claim(comparison),

@@ -153,10 +153,13 @@ fn facts(summary: &Summary) -> Vec<Word> {
             counted(summary.dataset.questions, "question"),
             counted(summary.dataset.banks, "bank")
         ),
-        format!("{} {}, top {}", spec.system, spec.system_version, spec.top_k),
-        match spec.scenario.answers() {
-            true => format!("answered by {}", spec.who_answered()),
-            false => spec.who_answered(),
+        match spec.known_top_k() {
+            Some(top_k) => format!("{} {}, top {top_k}", spec.system, spec.system_version),
+            None => format!("{} {}", spec.system, spec.system_version),
+        },
+        match spec.known_answerer().filter(|_| spec.scenario.answers()) {
+            Some(answerer) => format!("answered by {answerer}"),
+            None => spec.who_answered(),
         },
     ];
     facts.extend(judged_by(summary).map(|judged| match spec.votes {
@@ -211,8 +214,8 @@ fn cards(summary: &Summary) -> Vec<Card> {
     let mut cards = vec![(
         "coverage".to_owned(),
         percent_down(outcomes.coverage),
-        match outcomes.infra_error + outcomes.not_run {
-            0 => format!("all {} questions", count(outcomes.sample)),
+        match (outcomes.infra_error, outcomes.not_run) {
+            (0, 0) => format!("all {} questions", count(outcomes.sample)),
             _ => format!("{} failed, {} not run", count(outcomes.infra_error), count(outcomes.not_run)),
         },
     )];

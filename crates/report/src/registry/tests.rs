@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use bench_proto::{
     metric::Better,
     scenario::Scenario,
-    summary::{FacetScore, Interval},
+    summary::{
+        FacetScore, FailureAttribution, Interval, Outcomes, PassCount, RecallAnswer, StoredEvidence, StoredSummary,
+    },
 };
 
 use super::*;
@@ -137,6 +139,58 @@ fn what_was_chosen_of_a_systems_settings_is_in_every_full_view() {
     for view in views(&summary) {
         let words = "bm25.k1 = 0.7, system.mode = consolidated, all others as they are by default";
         assert!(view.contains(words), "'{words}' is missing:\n{view}");
+    }
+}
+
+#[test]
+fn absurd_counts_of_a_report_break_no_view() {
+    let most = u64::MAX;
+    let all = PassCount { passed: most, failed: most };
+    for (_, mut summary) in summaries() {
+        summary.outcomes =
+            Outcomes { scored: most, abstained: most, infra_error: most, not_run: most, sample: most, coverage: None };
+        (summary.headline.n, summary.headline.without_figure) = (most, most);
+        let lost = &mut summary.failure_attribution;
+        (lost.evidence_missing, lost.evidence_partial, lost.evidence_found) = (most, most, most);
+        (lost.recall_failed, lost.not_retained, lost.judge_in_doubt, lost.no_ground_truth) = (most, most, most, most);
+        summary.recall_answer =
+            RecallAnswer { evidence_found: all, evidence_partial: all, evidence_missing: all, no_ground_truth: all };
+        let evidence = StoredEvidence { stored: most, missing: most, ..StoredEvidence::default() };
+        let stored = StoredSummary { banks: most, failed: most, cut: most, evidence, ..StoredSummary::default() };
+        summary.stored = Some(stored);
+        if let Some(probe) = &mut summary.latency_probe {
+            (probe.n, probe.failed) = (most, most);
+        }
+        for format in FORMATS {
+            assert!(!format.render(&Page::new(&summary, &[])).expect("renders").is_empty(), "{}", format.name);
+        }
+        assert!(terminal::render(&summary, FULL).contains("18,446,744,073,709,551,615"), "is told as it was said");
+    }
+}
+
+#[test]
+fn of_answers_from_elsewhere_no_view_says_what_nobody_knows() {
+    for (_, mut summary) in summaries() {
+        summary.spec.system_version = "imported".to_owned();
+        (summary.spec.answerer, summary.spec.judge, summary.spec.scenario) =
+            ("none".to_owned(), None, Scenario::default());
+        summary.spec.judges.clear();
+        summary.spec.scorers.clear();
+        summary.headline.metric = "theirs".to_owned();
+        summary.retrieval.turn.clear();
+        summary.retrieval.session.clear();
+        summary.failure_attribution = FailureAttribution { no_ground_truth: 383, ..FailureAttribution::default() };
+        let unknown = PassCount { passed: 1_157, failed: 383 };
+        summary.recall_answer = RecallAnswer { no_ground_truth: unknown, ..RecallAnswer::default() };
+        for format in FORMATS {
+            let view = format.render(&Page::new(&summary, &[])).expect("renders");
+            assert!(!view.contains("name no evidence") && !view.contains("no evidence named"), "{}", format.name);
+        }
+        let full = terminal::render(&summary, FULL);
+        assert!(full.contains("top-k not said") && full.contains("the grades were brought"), "{full}");
+        assert!(full.contains("answerer not said") && !full.contains("name no evidence"), "{full}");
+        let brief = terminal::render(&summary, TerminalOptions::default());
+        assert!(!brief.contains("that did not pass") && brief.contains("those that were brought"), "{brief}");
     }
 }
 

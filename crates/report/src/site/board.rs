@@ -56,15 +56,22 @@ pub fn dataset(of: &SiteDataset) -> Result<String, RenderError> {
 
 fn board(number: usize, table: &Board) -> Vec<Part> {
     let judged = match table.judges.as_slice() {
+        [] if table.grades_brought => "graded elsewhere: the grades were brought".to_owned(),
         [] => "graded by scorers".to_owned(),
         judges => format!("judged by {}", one_line(&judges.join(" and "), NAME_WIDTH)),
     };
+    let answered = match &table.answerer {
+        Some(answerer) => format!("answered by {}", one_line(answerer, NAME_WIDTH)),
+        None => "who answered is not said".to_owned(),
+    };
+    let asked_for = match table.top_k {
+        Some(top_k) => format!("{} asked for", counted(u64::from(top_k), "hit")),
+        None => "how many hits were asked for is not said".to_owned(),
+    };
     let mut facts = vec![format!(
-        "preset {}, {}, answered by {}, {judged}, {} asked for{}",
+        "preset {}, {}, {answered}, {judged}, {asked_for}{}",
         one_line(&table.preset, NAME_WIDTH),
         counted(table.questions, "question"),
-        one_line(&table.answerer, NAME_WIDTH),
-        counted(u64::from(table.top_k), "hit"),
         words::direction(table.better),
     )];
     facts.extend(table.counted_as.as_ref().map(|name| {
@@ -74,7 +81,8 @@ fn board(number: usize, table: &Board) -> Vec<Part> {
         )
     }));
     if !table.differs_in.is_empty() {
-        facts.push(format!("not held against the first table: other {}", table.differs_in.join(", ")));
+        let differs: Vec<String> = table.differs_in.iter().map(|word| one_line(word, NAME_WIDTH)).collect();
+        facts.push(format!("not held against the first table: other {}", differs.join(", ")));
     }
     facts.extend(probe_notes(table));
     let title = format!("Table {}: {}", number + 1, one_line(&table.metric, NAME_WIDTH));

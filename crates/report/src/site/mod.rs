@@ -91,14 +91,16 @@ pub struct Board {
     pub preset: String,
     /// Questions of the sample.
     pub questions: u64,
-    /// Who answered.
-    pub answerer: String,
-    /// The judges; empty where only scorers graded.
+    /// Who answered; null where nobody says.
+    pub answerer: Option<String>,
+    /// The judges; empty where only scorers graded, and where nobody says.
     pub judges: Vec<String>,
+    /// The grades came with answers that were made elsewhere: who gave them nobody says.
+    pub grades_brought: bool,
     /// The rules of others by which they are counted; null where these are our own.
     pub counted_as: Option<String>,
-    /// Hits asked for.
-    pub top_k: u32,
+    /// Hits asked for; null where nobody says.
+    pub top_k: Option<u32>,
     /// The metric that the scores are of.
     pub metric: String,
     /// In which direction it is better.

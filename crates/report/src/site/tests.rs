@@ -73,10 +73,11 @@ fn locomo() -> SiteDataset {
     let table = Board {
         preset: "full".to_owned(),
         questions: 1_986,
-        answerer: "extractive".to_owned(),
+        answerer: Some("extractive".to_owned()),
         judges: Vec::new(),
+        grades_brought: false,
         counted_as: None,
-        top_k: 10,
+        top_k: Some(10),
         metric: "locomo-f1".to_owned(),
         better: Better::Higher,
         differs_in: Vec::new(),
@@ -126,6 +127,17 @@ fn a_leaderboard_has_ties_marks_and_links() {
 }
 
 #[test]
+fn a_leaderboard_of_answers_from_elsewhere_does_not_say_who_answered_and_graded() {
+    let mut of = locomo();
+    let table = &mut of.tables[0];
+    (table.answerer, table.top_k, table.grades_brought) = (None, None, true);
+    let page = dataset(&of).expect("renders");
+    let said =
+        "who answered is not said, graded elsewhere: the grades were brought, how many hits were asked for is not said";
+    assert!(page.contains(said), "{page}");
+}
+
+#[test]
 fn a_leaderboard_of_others_counting_has_their_figures_beside_ours() {
     let mut of = locomo();
     let table = &mut of.tables[0];
@@ -152,7 +164,7 @@ fn nothing_of_others_is_markup_and_no_page_needs_anything_else() {
     let mut nasty = locomo();
     nasty.name = NASTY.to_owned();
     let table = &mut nasty.tables[0];
-    (table.preset, table.answerer, table.metric) = (NASTY.to_owned(), NASTY.to_owned(), NASTY.to_owned());
+    (table.preset, table.answerer, table.metric) = (NASTY.to_owned(), Some(NASTY.to_owned()), NASTY.to_owned());
     table.judges = vec![NASTY.to_owned()];
     for row in &mut table.rows {
         (row.system, row.system_version, row.variant) = (NASTY.to_owned(), NASTY.to_owned(), Some(NASTY.to_owned()));

@@ -12,7 +12,9 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{Painter, Style, View, cut};
 use crate::{
     blocks::Table,
-    document::{better, having_it, judge_spread, judged_by, probe_p50, saved, stopped},
+    document::{
+        better, grades_were_brought, having_it, judge_spread, judged_by, probe_p50, recalls_are_unknown, saved, stopped,
+    },
     figures::{count, counted, duration, interval, percent_down, percent_or_none, usd, usd_or_range},
     words,
 };
@@ -186,6 +188,10 @@ fn by_judge(summary: &Summary) -> Vec<(Option<Style>, String)> {
 /// What the memory system spends itself, where it was metered.
 fn memory_costs(summary: &Summary) -> Vec<String> {
     let Some(metered) = summary.metered.as_ref().filter(|metered| metered.total.is_seen()) else { return Vec::new() };
+    let total = &metered.total;
+    if !metered.refused.is_empty() && [total.calls, total.stored_calls, total.uncertain] == [0; 3] {
+        return vec!["memory itself $0: the meter has let no call through".to_owned()];
+    }
     let filling = usd_or_range(metered.usd_per_1000_turns, metered.usd_per_1000_turns_range);
     let thousand = |each: f64| 1000.0 * each;
     let of_range = metered.usd_per_question_range.map(|range| range.map(thousand));
@@ -214,13 +220,10 @@ fn judges(summary: &Summary) -> String {
 
 /// What grades where no model does.
 fn without_judge(summary: &Summary) -> &'static str {
-    let (spec, metric) = (&summary.spec, &summary.headline.metric);
-    // parts of `assertions` have names of their own
-    let is_scored = spec.scorers.iter().any(|scorer| scorer == metric || scorer == "assertions");
-    match (spec.scenario, is_scored) {
+    match (summary.spec.scenario, grades_were_brought(summary)) {
         (Scenario::RetrieveOnly, _) => "no answers: recalls are scored",
-        (_, true) => "no judge: answers are scored by the dataset's own rules",
-        (_, false) => "no judge of ours: the grades are those that were brought",
+        (_, false) => "no judge: answers are scored by the dataset's own rules",
+        (_, true) => "no judge of ours: the grades are those that were brought",
     }
 }
 
@@ -291,7 +294,7 @@ fn controls(summary: &Summary) -> String {
 
 /// Where most of the questions that did not pass were lost.
 fn cause(summary: &Summary) -> Option<String> {
-    let lost = &summary.failure_attribution;
+    let (lost, is_unknown) = (&summary.failure_attribution, recalls_are_unknown(summary));
     let causes = [
         (lost.evidence_missing, "had no evidence among the hits"),
         (lost.evidence_partial, "had a part of the evidence"),
@@ -299,9 +302,10 @@ fn cause(summary: &Summary) -> Option<String> {
         (lost.recall_failed, "had all evidence, not as the figure wants it"),
         (lost.not_retained, "lost evidence that was never retained"),
         (lost.judge_in_doubt, "left the judges in doubt"),
-        (lost.no_ground_truth, "name no evidence"),
+        (if is_unknown { 0 } else { lost.no_ground_truth }, words::without_evidence(summary)),
     ];
-    let failed: u64 = causes.iter().map(|(n, _)| n).sum();
+    let unknown = if is_unknown { lost.no_ground_truth } else { 0 };
+    let failed = causes.iter().map(|(n, _)| *n).fold(unknown, u64::saturating_add);
     // of equals the first
     let (most, words) = causes.into_iter().rev().max_by_key(|(n, _)| *n).filter(|(n, _)| *n > 0)?;
     Some(format!("Of {} that did not pass, {} {words}.", counted(failed, "question"), count(most)))
@@ -347,7 +351,7 @@ fn place(share: f64, columns: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::summary::{MeteredFigures, MeteredSummary};
+    use bench_proto::summary::{MeteredFigures, MeteredRefused, MeteredSummary};
 
     use super::*;
 
@@ -421,6 +425,13 @@ mod tests {
         });
         let told = ["memory itself $0.0634: $0.0010 to $0.0610 per 1,000 turns", "  $0 to $0.2900 per 1,000 questions"];
         assert_eq!(memory_costs(&summary), told);
+        let [code, why] = ["model_not_found", "m has no price"].map(str::to_owned);
+        summary.metered = Some(MeteredSummary {
+            total: MeteredFigures { failed: 50, ..MeteredFigures::default() },
+            refused: vec![MeteredRefused { code, why, calls: 50, at_least: false }],
+            ..MeteredSummary::default()
+        });
+        assert_eq!(memory_costs(&summary), ["memory itself $0: the meter has let no call through"]);
     }
 
     #[test]

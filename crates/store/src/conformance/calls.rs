@@ -130,4 +130,9 @@ pub async fn p34_metered_calls_are_booked_apart_and_told_by_bank_stage_and_servi
     let metered = ledger.metered;
     assert_eq!((metered.calls, metered.cached_calls, metered.cost.0), (2, 1, 12), "what came to nothing is no call");
     assert_eq!((ledger.ended.cost.0, ledger.uncertain.cost.0, ledger.booked.0), (3, 40, 55));
+    assert_eq!(
+        (ledger.uncertain.calls, ledger.uncertain.prompt_tokens),
+        (1, 10),
+        "of the same attempts as the dollars"
+    );
 }

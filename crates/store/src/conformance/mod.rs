@@ -117,6 +117,7 @@ macro_rules! store_conformance {
             p10_absurd_amounts_damage_no_sum,
             p10_a_settlement_replaces_its_reservation,
             p10_what_a_dead_session_reserved_is_uncertain_until_released,
+            p10_what_is_released_of_a_run_that_has_ended_makes_its_result_another,
             p10_repeats_and_given_up_attempts,
             p10_usage_is_capped_apart_from_dollars,
             p10_what_dropped_calls_left_open_is_uncertain,

@@ -169,6 +169,28 @@ pub async fn p10_what_a_dead_session_reserved_is_uncertain_until_released(fresh:
     assert_eq!(heir.reserve(&[want(Phase::Answer, 95)]).await.refused, []);
 }
 
+/// The report of a run that has ended is made anew where what it says of uncertain attempts no longer holds, and no other one is.
+pub async fn p10_what_is_released_of_a_run_that_has_ended_makes_its_result_another(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let of = Reservations::open(store, &capped("r", 100)).await;
+    of.settle(&call("cut", CallOutcome::Uncertain, 6)).await;
+    let version = async || store.run(of.run).await.expect("is read").result_version;
+    let before = version().await;
+    let set = async |from, to| store.set_run_state(of.run, &[from], to, None).await.expect("is set");
+    assert!(set(RunState::Running, RunState::Finished).await);
+    store.put_summary(of.run, before, "{}").await.expect("is put");
+    assert_eq!(store.release_uncertain(of.run).await.expect("is released"), PicoUsd(6));
+    assert_eq!(version().await, before + 1);
+    assert_eq!(store.summary(of.run).await.expect("is read"), None, "it is made anew");
+    assert_eq!(store.release_uncertain(of.run).await.expect("is released"), PicoUsd::ZERO);
+    assert_eq!(version().await, before + 1, "nothing has changed");
+    // one that goes on makes its report when it ends
+    let open = Reservations::open(store, &capped("open", 100)).await;
+    open.settle(&call("cut2", CallOutcome::Uncertain, 6)).await;
+    assert_eq!(store.release_uncertain(open.run).await.expect("is released"), PicoUsd(6));
+    assert_eq!(store.run(open.run).await.expect("is read").result_version, before);
+}
+
 /// Calls that were dropped: what their session holds open of that run is uncertain, of other runs it goes on.
 pub async fn p10_what_dropped_calls_left_open_is_uncertain(fresh: &Fresh) {
     let store = fresh.store.as_ref();
@@ -665,6 +687,8 @@ pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     assert_eq!(of(ledger.unfinished), (1, 1, 9));
     assert_eq!(of(ledger.overhead), (1, 0, 5));
     assert_eq!(of(ledger.uncertain), (2, 0, 100));
+    let nothing = (0, PicoUsd::ZERO);
+    assert_eq!(ledger.lost, [nothing, nothing, (1, PicoUsd(60)), nothing], "what was under way, by its phase");
     assert_eq!(ledger.booked.0, 1_121 + 9 + 5 + 100);
     store.sweep(run).await.expect("is swept");
     assert_eq!(reservations.counters().await.spent, ledger.booked, "the sweep counts the same");

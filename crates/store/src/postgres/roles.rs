@@ -69,6 +69,7 @@ const GRANTS: &[Grant] = &[
          created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, question_limit, \
          retain_limit, group_no, reason), UPDATE (name, tags, spec, question_limit, retain_limit, planned, looks)",
     ),
+    // `resume` raises the version of a result: its report is made anew
     grant(
         WRITE,
         "runs",
@@ -76,6 +77,7 @@ const GRANTS: &[Grant] = &[
     ),
     grant(SUBMIT, "run_groups", "INSERT (group_id, cap), UPDATE (cap)"),
     grant(WORK, "run_groups", "UPDATE (group_id)"),
+    // a note that comes after a run's creation decides no verdict: none says what the check of its graders found
     grant(WRITE, "run_events", "INSERT (run_no, at_us, kind, message)"),
     grant(SUBMIT, "items", "INSERT"),
     grant(COORDINATE, "items", "DELETE"),

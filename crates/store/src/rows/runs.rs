@@ -42,6 +42,9 @@ pub const SYSTEM_REFUSED_EVENT: &str = "system_refused";
 /// Kind of the run events that say that a process of its memory system was started again: a `StartedAgainNote` as JSON.
 pub const STARTED_AGAIN_EVENT: &str = "system_started_again";
 
+/// Kind of the run events that count the calls of its memory system that the meter has refused: a `MeterRefusedNote` as JSON.
+pub const METER_REFUSED_EVENT: &str = "meter_refused";
+
 /// Kind of the run event that says which of its banks were removed from its memory system.
 pub const BANKS_GONE_EVENT: &str = "banks_gone";
 

@@ -9,7 +9,7 @@ use bench_proto::{
 
 use super::{
     Conn, JUDGE_OFFSET, Sql, args,
-    codes::{LOST, REJECTED, UNCERTAIN},
+    codes::{LOST, REJECTED, UNCERTAIN, phase_from},
     sums::sum,
 };
 use crate::{RunRow, RunState, StoreResult};
@@ -45,8 +45,14 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
             sum("n.cost"),
         )
     });
-    static LOST_ONES: Sql =
-        Sql::new(|| format!("SELECT count(*) FROM reservations WHERE run_no = $1 AND state = {LOST}"));
+    // what is reserved of a cap on tokens or calls has no day, and its amount is none of dollars
+    static LOST_ONES: Sql = Sql::new(|| {
+        format!(
+            "SELECT n.phase, count(*), {} FROM (SELECT phase, CASE WHEN day >= 0 THEN amount ELSE 0 END AS amount FROM reservations \
+             WHERE run_no = $1 AND state = {LOST}) AS n GROUP BY n.phase",
+            sum("n.amount")
+        )
+    });
     let mut ledger = Ledger { booked: run.counters.spent, overdraft: run.counters.overdraft, ..Ledger::default() };
     for row in conn.fetch(&SUMS, args![run.run_no.0, run.state == RunState::Finished]).await? {
         let (part, outcome, attempts) = (row.int(0)?, row.int(1)?, row.small::<u64>(2)?);
@@ -60,6 +66,8 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
         // a probe's reply is stored as rejected, so that nobody is served it; it is a call all the same
         let repeated = outcome == REJECTED && part <= UNFINISHED;
         let (calls, retries, cached_calls) = match part {
+            // whatever it was for: its dollars and tokens are counted too
+            _ if outcome == UNCERTAIN => (attempts, 0, 0),
             METERED_STORED => (0, 0, attempts),
             METERED_NOTHING => (0, 0, 0),
             _ if repeated => (0, attempts, 0),
@@ -75,8 +83,11 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
             ..Usage::default()
         };
     }
-    let lost = conn.fetch(&LOST_ONES, args![run.run_no.0]).await?;
-    ledger.uncertain.calls += lost.first().map_or(Ok(0), |row| row.small(0))?;
+    for row in conn.fetch(&LOST_ONES, args![run.run_no.0]).await? {
+        let (phase, calls, cost) = (phase_from(row.int(0)?)?, row.small::<u64>(1)?, PicoUsd(row.int(2)?));
+        ledger.uncertain.calls += calls;
+        ledger.lost[phase as usize] = (calls, cost);
+    }
     ledger.uncertain.cost = run.counters.uncertain;
     Ok(ledger)
 }

@@ -137,12 +137,22 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
             "UPDATE calls SET outcome = {RELEASED} WHERE run_no = $1 AND outcome = {UNCERTAIN} RETURNING phase, at_us, cost"
         )
     });
+    // its report has said what was uncertain
+    static RAISE: Sql = Sql::new(|| {
+        let ended = RunState::Finished.name();
+        format!("UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1 AND state = '{ended}'")
+    });
     counters::require(conn, run).await?;
     let mut ledger = LedgerChange::default();
-    for mut row in conn.fetch(&LOST_ONES, args![run.0]).await? {
+    let lost = conn.fetch(&LOST_ONES, args![run.0]).await?;
+    let calls = conn.fetch(&CALLS, args![run.0]).await?;
+    if !lost.is_empty() || !calls.is_empty() {
+        conn.execute(&RAISE, args![run.0]).await?;
+    }
+    for mut row in lost {
         ledger.unbook(reserved(&mut row)?.1);
     }
-    for row in conn.fetch(&CALLS, args![run.0]).await? {
+    for row in calls {
         let (phase, day, cost) = (row.int(0)?, day_of(row.int(1)?), -row.int(2)?);
         phase_from(phase)?;
         ledger.book(run, phase, day, Sums { spent: cost, uncertain: cost, reserved: 0 });

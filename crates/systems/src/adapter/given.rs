@@ -60,6 +60,11 @@ impl Given {
         self.url.is_empty()
     }
 
+    /// The run's key; none where the run is not metered.
+    pub(crate) fn key(&self) -> Option<&str> {
+        (!self.is_empty()).then_some(self.key.as_str())
+    }
+
     /// The variables for a system that serves one bank, or all of them.
     pub(crate) fn of_bank(&self, bank: Option<&str>) -> BTreeMap<String, String> {
         let url = match bank.and_then(generation_of) {

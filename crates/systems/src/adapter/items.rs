@@ -40,6 +40,7 @@ pub(super) const ITEM_VARS: &[&str] = &[
     "time_unix",
     "time_ms",
     "index",
+    "turn",
     "messages",
     "metadata",
     "document64",
@@ -61,6 +62,8 @@ pub(super) struct Item {
     /// What it does to those before it.
     pub(super) change: Change,
     session_id: String,
+    /// The number of a turn in its session, from 0.
+    turn: Option<u64>,
     speaker: String,
     role: &'static str,
     text: String,
@@ -221,7 +224,10 @@ impl<'a> Cut<'a> {
     fn of_session(&self, session: &Session, began: Option<&str>) -> Vec<Item> {
         let whole = match self.unit {
             Unit::Session => vec![of_session(session, began)],
-            Unit::Turn => session.turns.iter().map(|turn| of_turn(session, turn, began)).collect(),
+            Unit::Turn => {
+                let numbered = session.turns.iter().zip(self.turns_before(session)..);
+                numbered.map(|(turn, number)| of_turn(session, turn, began, number)).collect()
+            }
         };
         whole.into_iter().flat_map(|item| self.parts(item)).collect()
     }
@@ -233,6 +239,18 @@ impl<'a> Cut<'a> {
             Some(most) => split(item, most as usize),
             None => vec![item],
         }
+    }
+
+    /// Turns of a session in the parts before this one.
+    fn turns_before(&self, session: &Session) -> u64 {
+        let turns_of = |entry: &StreamEntry| match entry {
+            StreamEntry::Session(other) if other.id == session.id && other.part < session.part => {
+                other.turns.len() as u64
+            }
+            _ => 0,
+        };
+        let whole = self.content.filter(|_| session.part > 0);
+        whole.map_or(0, |content| content.entries.iter().map(turns_of).sum())
     }
 
     /// Who speaks first in a session, of which this may be a later part.
@@ -264,7 +282,7 @@ impl<'a> Cut<'a> {
                             ),
                         ));
                     }
-                    turn => turn.map(|turn| of_turn(session, turn, None)),
+                    turn => turn.map(|turn| of_turn(session, turn, None, 0)),
                 },
                 StreamEntry::Update { memory: None, .. } => None,
             };
@@ -324,7 +342,7 @@ fn message_of(turn: &Turn, first: Option<&str>, time: Time<'_>, own: bool) -> Me
     }
 }
 
-fn of_turn(session: &Session, turn: &Turn, first: Option<&str>) -> Item {
+fn of_turn(session: &Session, turn: &Turn, first: Option<&str>, number: u64) -> Item {
     let time = session.time_of(turn);
     // the item's time is the turn's
     let message = message_of(turn, first, time, false);
@@ -332,6 +350,7 @@ fn of_turn(session: &Session, turn: &Turn, first: Option<&str>) -> Item {
         id: turn.id.clone(),
         change: Change::Adds,
         session_id: session.id.clone(),
+        turn: Some(number),
         speaker: turn.speaker.clone(),
         role: message.role,
         text: message.line.clone(),
@@ -358,6 +377,7 @@ fn of_session(session: &Session, first: Option<&str>) -> Item {
         id: session_item_id(session),
         change: Change::Adds,
         session_id: session.id.clone(),
+        turn: None,
         speaker: String::new(),
         role: "user",
         text: messages.iter().map(Message::with_own_time).collect::<Vec<_>>().join("\n"),
@@ -380,6 +400,7 @@ fn of_memory(memory: &Memory) -> Item {
     };
     Item {
         session_id: id.clone(),
+        turn: None,
         id,
         change: Change::Adds,
         speaker: String::new(),
@@ -555,6 +576,7 @@ impl Item {
             .with("time_unix", utc.as_ref().map(|zoned| zoned.timestamp().as_second()))
             .with("time_ms", utc.as_ref().map(|zoned| zoned.timestamp().as_millisecond()))
             .with("index", index)
+            .with("turn", self.turn)
             .with("tags", self.labels.tags.clone())
             .with("user", self.labels.user.clone())
             .with("scope", self.labels.scopes.first().cloned())

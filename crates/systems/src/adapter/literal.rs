@@ -92,6 +92,28 @@ pub fn check_url(url: &str) -> Result<(), String> {
         .to_owned())
 }
 
+/// Refuses the address of a page, of the setting `setting`, that holds what looks like a key. Unlike a server a page is led by its
+/// parameters: a word without digits is none where no name says so.
+///
+/// # Errors
+/// That whoever follows the link needs no key in it.
+pub fn check_link(setting: &str, url: &str) -> Result<(), String> {
+    let leads = |pair: &&str| {
+        let (name, value) = pair.split_once('=').unwrap_or((*pair, ""));
+        let is_word = value.chars().all(|c| c.is_ascii_alphabetic() || "-_.".contains(c));
+        is_word && !one_line(value, None).contains("[key]") && !is_secretive(name) && !names_a_key(name)
+    };
+    let (page, query) = url.split_once('?').unwrap_or((url, ""));
+    let left: Vec<&str> = query.split('&').filter(|pair| !leads(pair)).collect();
+    if !is_literal_secret(&["url"], &format!("{page}?{}", left.join("&"))) {
+        return Ok(());
+    }
+    Err(format!(
+        "{setting} holds what looks like a key, and it goes with the run into the store, reports and archives: take it out, whoever \
+         follows a link of a report logs in there"
+    ))
+}
+
 /// Refuses parameters of a model, of the setting `setting`, that look like keys.
 ///
 /// # Errors
@@ -430,6 +452,25 @@ mod tests {
         }
         for fine in ["http://127.0.0.1:9912/v1", "https://mem.example/mcp", "https://${env:HOST}/v1?key=${env:KEY}"] {
             assert_eq!(check_url(fine), Ok(()), "{fine}");
+        }
+        for url in [
+            "https://user:opensesame123@jaeger.example/trace/{trace_id}",
+            "https://opensesame123@jaeger.example/trace/{trace_id}",
+            "https://jaeger.example/trace/{trace_id}?token=opensesame123",
+            "https://jaeger.example/trace/{trace_id}?view=opensesame123&token=opensesame",
+            "https://jaeger.example/sk-opensesame456789012/{trace_id}",
+            "https://jaeger.example/trace/{trace_id}?view=sk-opensesame",
+        ] {
+            let refused = check_link("trace.url", url).expect_err(url);
+            assert!(refused.starts_with("trace.url holds") && !refused.contains("opensesame"), "{refused}");
+        }
+        for fine in [
+            "https://jaeger.example/trace/{trace_id}?x={trace_id}",
+            "http://127.0.0.1:16686/trace/{trace_id}",
+            "https://app.example/apm/trace/{trace_id}?graphType=waterfall&orgId=1",
+            "https://ui.example/team/trace?trace_id={trace_id}&dataset=bench-coord",
+        ] {
+            assert_eq!(check_link("trace.url", fine), Ok(()), "{fine}");
         }
         let of = |text: &str| check_params("answerer.params", &serde_json::from_str(text).expect("an object"));
         for (place, text) in [

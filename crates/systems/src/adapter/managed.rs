@@ -589,7 +589,8 @@ pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) 
         given: given.clone(),
         ..AdapterContext::default()
     };
-    let system = Managed::new(&spec, start, &context, Secrets::from_spec(&spec, None))?;
+    let secrets = Secrets::from_spec(&spec, None).with_key_of(given);
+    let system = Managed::new(&spec, start, &context, secrets)?;
     let folder = system.folder.clone();
     own_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let checked = match system.around(&folder, None, 0) {

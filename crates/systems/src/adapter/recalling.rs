@@ -194,9 +194,18 @@ pub(super) fn hits_of(
         // once, with the first
         details.append(&mut of_reply);
         let details = bounded(details);
-        found.push(index.place(at, Handed { id, session, text, score, details }));
+        let mut hit = index.place(at, Handed { id, session, text, score, details });
+        if let Some(time) = read_path(&hits.time) {
+            hit.text = dated(&time, hit.text);
+        }
+        found.push(hit);
     }
     Ok(found)
+}
+
+/// A text behind its time, unless it begins with one.
+fn dated(time: &str, text: String) -> String {
+    if time.trim().is_empty() || text.starts_with('[') { text } else { format!("[{}] {text}", time.trim()) }
 }
 
 /// Whether a list has no more hits than the request asks for: it asks for a number, and that of nothing else in the response.
@@ -210,10 +219,11 @@ type IsRight = fn(&Value) -> bool;
 /// Tells who listens of fields that the file names and that no hit has, or that are of another type: hits come without them.
 fn remark_on(hits: &Hits, list: &[&Value]) {
     let is_name = |value: &Value| value.is_string() || value.is_number() || value.is_boolean();
-    let fields: [(&str, &Option<Path>, IsRight, &str); 3] = [
+    let fields: [(&str, &Option<Path>, IsRight, &str); 4] = [
         ("score", &hits.score, Value::is_number, "a number"),
         ("id", &hits.id, is_name, "a text"),
         ("session", &hits.session, is_name, "a text"),
+        ("time", &hits.time, is_name, "a text"),
     ];
     for (what, path, is_right, wanted) in fields {
         let Some(path) = path else { continue };

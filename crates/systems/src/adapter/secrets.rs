@@ -9,6 +9,7 @@ use reqwest::Url;
 
 use super::{
     call::excerpt,
+    given::Given,
     literal::is_secretive,
     spec::AdapterSpec,
     variables::{inside_of_a_string, names},
@@ -53,6 +54,12 @@ impl Secrets {
             values.insert(value, HIDDEN.to_owned());
         }
         Self::from_iter(values)
+    }
+
+    /// With the key that a metered run gives its system in place of real ones.
+    pub(super) fn with_key_of(self, given: &Given) -> Self {
+        let Some(key) = given.key().filter(|key| key.len() >= redact::SHORTEST_SECRET) else { return self };
+        self.0.iter().cloned().chain(forms(key).into_iter().map(|form| (form, HIDDEN.to_owned()))).collect()
     }
 
     /// What stands in variables of this process whose names say that they are secret.
@@ -264,6 +271,17 @@ mod tests {
         ] {
             assert_eq!(secrets.hide(said), shown);
         }
+    }
+
+    #[test]
+    fn the_key_of_a_metered_run_is_one_of_the_secrets_of_its_system() {
+        let key = "bm-00112233445566778899aabbccddeeff00112233";
+        let given = Given::new("http://127.0.0.1:7/m/r1", key, &BTreeMap::new());
+        let all = secrets(&["open-sesame-1234"]).with_key_of(&given);
+        assert_eq!(all.hide(&format!("{key}, open-sesame-1234, {} …", &key[..30])), "[key], [key], [key] …");
+        assert!(all.values().any(|value| value == key));
+        let none = Secrets::default().with_key_of(&Given::default());
+        assert_eq!(none.values().count(), 0, "a run that is not metered has none");
     }
 
     #[test]

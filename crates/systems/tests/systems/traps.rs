@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bench_proto::{
-    dataset::{BankContent, Filter, Memory, StreamEntry},
+    dataset::{BankContent, Filter, Memory, Session, StreamEntry, Turn},
     failure::Failure,
 };
 use bench_systems::{BankRef, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery, StepContext};
@@ -45,7 +45,15 @@ const RULES: &[(&str, Rule)] = &[
         }
         "POST /api/v1/memories/batch" => {
             let long = |item: &Value| item["content"].as_str().is_none_or(|text| text.chars().count() > 10_000);
-            when(body.as_array().is_none_or(|items| items.iter().any(long)), "a text of more than 10,000 characters")
+            // what is no turn is a session of its own
+            let whole = |id: &Value| id.as_str().and_then(|id| id.split('#').next()).map(str::to_owned);
+            let is_turn = |meta: &Value| whole(&meta["turn_id"]) != whole(&meta["session_id"]);
+            let unnumbered = |item: &Value| is_turn(&item["metadata"]) && item["metadata"]["turn"].as_u64().is_none();
+            let items = body.as_array();
+            when(items.is_none_or(|items| items.iter().any(long)), "a text of more than 10,000 characters").or(when(
+                items.is_some_and(|items| items.iter().any(unnumbered)),
+                "neighbours of a turn are found by its number in its session",
+            ))
         }
         _ => None,
     }),
@@ -370,6 +378,45 @@ async fn a_partial_batch_is_no_success() {
     let failure = fill(hebb.as_ref(), &mut filled(1)).await.expect_err("fewer were stored than were sent");
     assert_eq!(failure.code, "system_partial_batch", "{failure}");
     assert!(failure.message.contains("0 of 1 items were stored"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neighbours_of_a_hit_come_where_they_are_asked_for() {
+    for (next_turns, hits) in [("0", 1), ("1", 2)] {
+        let fake = Fake::start("hebb-mind");
+        let changes = [changes_of("hebb-mind"), vec![("\"{setting.next_turns?}\"", next_turns)]].concat();
+        let hebb = system("hebb-mind", fake.url(), &changes);
+        let turns = ["a heron", "it sleeps in a bathtub", "really?"].iter().enumerate();
+        let turn =
+            |(at, text): (usize, &&str)| Turn { id: format!("D1:{at}"), text: (*text).to_owned(), ..Turn::default() };
+        let session = Session { id: "D1".to_owned(), turns: turns.map(turn).collect(), ..Session::default() };
+        let content = BankContent {
+            bank_id: "b".to_owned(),
+            entries: vec![StreamEntry::Session(session)],
+            ..BankContent::default()
+        };
+        let mut bank = BankRef { handle: None, content: Some(Arc::new(content)), ..bank() };
+        fill(hebb.as_ref(), &mut bank).await.expect("is stored");
+        let found = hebb.recall(&bank, &query("heron", 1)).await.expect("finds").hits;
+        assert_eq!(found.len(), hits, "{found:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_time_that_stands_beside_a_text_comes_before_it() {
+    for (path, text) in [
+        ("metadata.session_id", "[m0] the heron sleeps in a bathtub"),
+        ("occurred_start|mentioned_at", "the heron sleeps in a bathtub"),
+    ] {
+        let fake = Fake::start("hindsight");
+        let time = format!("time: {path}");
+        let changes = [changes_of("hindsight"), vec![("time: occurred_start|mentioned_at", time.as_str())]].concat();
+        let hindsight = system("hindsight", fake.url(), &changes);
+        let mut bank = filled(1);
+        fill(hindsight.as_ref(), &mut bank).await.expect("is stored");
+        let hits = hindsight.recall(&bank, &query("heron", 1)).await.expect("finds").hits;
+        assert!(hits[0].text.starts_with(text) && hits[0].id == "m0", "{path}: {hits:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -232,12 +232,27 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
                 return Reply::Json(422, json!({ "detail": "top_k: 1 to 100" }));
             }
             let partition = body["partition_ids"][0].as_str().unwrap_or("mem_hippocampus");
-            let results: Vec<Value> = world
-                .search(partition, text(body, "query"), k)
-                .into_iter()
+            let found = world.search(partition, text(body, "query"), k);
+            // by session and number, of those that have a number
+            let window = |key| i64::try_from(number(&body[key], 0)).unwrap_or(0);
+            let (before, behind) = (window("prev_turns"), window("next_turns"));
+            let stands = |meta: &Value| Some((meta["session_id"].as_str()?.to_owned(), meta["turn"].as_i64()?));
+            let is_near = |meta: &Value| {
+                let Some((session, turn)) = stands(meta) else { return false };
+                let mut hits = found.iter().filter_map(|(hit, _)| stands(&hit.meta));
+                hits.any(|(of, at)| of == session && (at - before..=at + behind).contains(&turn))
+            };
+            let is_hit = |id: &str| found.iter().any(|(hit, _)| hit.id == id);
+            let items = world.banks.get(partition).into_iter().flatten();
+            let related: Vec<Value> = items
+                .filter(|item| before + behind > 0 && !is_hit(&item.id) && is_near(&item.meta))
+                .map(|item| memory(&item.id, &item.text, &item.meta))
+                .collect();
+            let results: Vec<Value> = found
+                .iter()
                 .map(|(item, score)| json!({ "memory": memory(&item.id, &item.text, &item.meta), "score": score, "recency_score": 0.0, "importance_score_normalized": 0.5, "relevance_score": score, "pre_rerank_score": score }))
                 .collect();
-            Reply::Json(200, json!({ "results": results, "related": [] }))
+            Reply::Json(200, json!({ "results": results, "related": related }))
         }
         ("POST", ["api", "v1", "admin", "consolidate"]) => {
             Reply::Json(200, json!({ "processed": 1, "succeeded": 1, "failed": 0, "errors": [] }))

@@ -403,6 +403,8 @@ pub(super) struct Status {
     went_back: Vec<String>,
     /// Banks that could not be filled.
     failed_banks: Vec<FailedBank>,
+    /// Calls of its memory system that the meter has refused, by reason.
+    refused_calls: Vec<RefusedCalls>,
 }
 
 /// The rule of a run that may stop early.
@@ -431,6 +433,21 @@ struct Usage {
     used: i64,
     /// Held by calls in flight.
     reserved: i64,
+}
+
+/// Calls that the meter has refused for one reason.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RefusedCalls {
+    /// The `code` of the answer.
+    code: String,
+    /// Why, and what to do about it.
+    why: String,
+    /// So many, of all processes.
+    calls: u64,
+    /// There may have been more; absent where not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
 }
 
 /// How far a run is.
@@ -487,6 +504,9 @@ struct Progress {
     /// Servers that are away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outages: Vec<Outage>,
+    /// Calls of its memory system that the meter has refused, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused_calls: Vec<RefusedCalls>,
     /// What is waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waits: Option<Waiting>,

@@ -43,14 +43,16 @@ struct Table {
     preset: String,
     /// Questions of the sample.
     questions: u64,
-    /// Who answered.
-    answerer: String,
-    /// The judges; empty where only scorers graded.
+    /// Who answered; null where nobody says.
+    answerer: Option<String>,
+    /// The judges; empty where only scorers graded, and where nobody says.
     judges: Vec<String>,
+    /// The grades came with answers that were made elsewhere: who gave them nobody says.
+    grades_brought: bool,
     /// The rules of others by which they are counted; null where these are our own.
     counted_as: Option<String>,
-    /// Hits asked for.
-    top_k: u32,
+    /// Hits asked for; null where nobody says.
+    top_k: Option<u32>,
     /// The metric that the scores are of.
     metric: String,
     /// In which direction it is better: `higher` or `lower`.

@@ -54,6 +54,15 @@ fn the_class_of_a_readme_is_measured_and_what_it_prints_does_no_harm() {
         let log = logs(&bench, "noisy", "mine").concat();
         assert!(log.contains("from a program") && log.contains("\"ok\": false"), "{log}");
         assert_ne!(noisy.json()["run"]["fingerprint"], report["run"]["fingerprint"], "other code is another system");
+        // and the same one to a gate
+        let gate = bench.run(["gate", "noisy", "--baseline", "last:3", "--json"]).json();
+        let before = &gate["baseline_runs"][0];
+        assert_eq!(
+            (&before["id"], &before["differences"][0]["key"]),
+            (&"quiet".into(), &"system.version".into()),
+            "{gate}"
+        );
+        assert_ne!(gate["verdict"], "INVALID", "{gate}");
 
         // its last method is called
         let closes = side.behind(

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 
 use bench_testkit::{
     bench::{Bench, submit_sim, wait},
+    http::answering,
     node::{NODE, folder_of, programs_of},
     ports,
     process::{Process, mortal, wait_until},
@@ -140,6 +141,32 @@ fn a_server_over_http_comes_back_under_its_address() {
     drop(server);
     let away = bench.run(submit(&notes, "away", &[])).expect_code(4).stderr;
     assert!(away.contains("cannot connect") && !away.contains("opensesame"), "{away}");
+}
+
+#[test]
+fn the_protocols_library_logs_no_key_whatever_is_logged() {
+    let (place, asked) = answering(|head| {
+        let is_key = |line: &&str| line.to_ascii_lowercase().starts_with("authorization:");
+        let said = format!("invalid key {}", head.lines().find(is_key).unwrap_or_default());
+        let length = said.len();
+        format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{said}")
+    });
+    let [nobody] = ports::reserve::<1>().expect("a port");
+    let tops = [
+        format!("mcp: {{url: 'http://127.0.0.1:{nobody}/mcp?k=${{env:NOTES_KEY}}'}}"),
+        format!("mcp: {{url: 'http://{place}/mcp'}}\nauth: {{env: NOTES_KEY, prefix: 'Bearer '}}"),
+    ];
+    for level in ["", "trace"] {
+        let bench = Bench::new().with_env("NOTES_KEY", "opensesame1234").with_env("RUST_LOG", level);
+        for (number, top) in tops.iter().enumerate() {
+            let notes = adapter(&bench, top, &[]);
+            let done = bench.run(submit(&notes, &format!("run-{number}"), &[]));
+            let mut lines = done.stdout.lines().chain(done.stderr.lines());
+            let line = lines.find(|line| line.contains("opensesame"));
+            assert!(done.code != 0 && line.is_none(), "'{level}' {top}: {line:?}");
+        }
+        assert!(asked.recv_timeout(PATIENCE).is_ok(), "the server has repeated the key");
+    }
 }
 
 #[test]

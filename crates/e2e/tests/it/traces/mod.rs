@@ -270,12 +270,14 @@ fn bad_telemetry_settings_are_refused_before_any_work() {
     for (flags, word) in [
         (&["--trace-url", "https://jaeger/trace/"][..], "{trace_id}"),
         (&["--trace-url", "jaeger/{trace_id}"], "web address"),
+        (&["--trace-url", "https://u:opensesame1@jaeger/{trace_id}"], "trace.url holds what looks like a key"),
+        (&["--set", "trace.url=https://jaeger/{trace_id}?token=opensesame1"], "trace.url holds what looks like a key"),
         (&["--set", "telemetry.protocol=carrier-pigeon"], "grpc"),
         (&["--set", "trace.rate=2"], "from 0 to 1"),
     ] {
         let done = bench.run([&["submit", "--dataset", "locomo-sim", "--preset", "quick"][..], flags].concat());
         assert_eq!(done.code, 2, "{flags:?}: {}", done.stderr);
-        assert!(done.stderr.contains(word), "{flags:?}: {}", done.stderr);
+        assert!(done.stderr.contains(word) && !done.stderr.contains("opensesame"), "{flags:?}: {}", done.stderr);
     }
 }
 

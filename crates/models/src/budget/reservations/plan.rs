@@ -341,8 +341,8 @@ impl<A: Waiter> Plan<A> {
         answers
     }
 
-    /// Puts refused calls back, or refuses them for good: when nothing is outstanding that could make room, the smallest
-    /// one that waits decides for all.
+    /// Puts refused calls back, or refuses them for good: when nothing is outstanding that could make room, the smallest one that was
+    /// asked for decides for all that are as large. A smaller one may have come while the store was asked.
     fn give_up(&mut self, now: Instant, again: Vec<(Waiting<A>, BudgetScope)>, answers: &mut Answers<A>) {
         let held = self.float.iter().any(|float| !float.is_empty()) || !self.release.is_empty();
         let mut hopeless = Vec::new();
@@ -368,7 +368,8 @@ impl<A: Waiter> Plan<A> {
             return;
         }
         for waiting in std::mem::take(&mut self.waiting) {
-            let hit = hopeless.iter().find(|scope| scope.holds(waiting.phase)).copied();
+            let too_much = |scope: BudgetScope| scope.holds(waiting.phase) && waiting.amount > self.left_under(scope).0;
+            let hit = hopeless.iter().copied().find(|scope| too_much(*scope));
             match hit {
                 Some(scope) => {
                     let refusal = self.over_cap(scope, waiting.amount);
@@ -381,9 +382,14 @@ impl<A: Waiter> Plan<A> {
     }
 
     fn over_cap(&self, scope: BudgetScope, amount: i64) -> Refusal {
+        let cap = self.caps.iter().find(|state| state.scope == scope).map_or(PicoUsd::ZERO, |state| state.cap);
+        Refusal::OverCap(OverCap { needed: PicoUsd(amount), left: self.left_under(scope), cap, scope })
+    }
+
+    /// What is left under a cap; nothing where there is no such cap.
+    fn left_under(&self, scope: BudgetScope) -> PicoUsd {
         let state = self.caps.iter().find(|state| state.scope == scope);
-        let (cap, left) = state.map_or((PicoUsd::ZERO, PicoUsd::ZERO), |state| (state.cap, state.left()));
-        Refusal::OverCap(OverCap { needed: PicoUsd(amount), left: left.max(PicoUsd::ZERO), cap, scope })
+        state.map_or(PicoUsd::ZERO, |state| state.left().max(PicoUsd::ZERO))
     }
 
     /// The store gives nothing: who asked is told why. What it may have reserved all the same is given back, unless the

@@ -6,7 +6,7 @@ use bench_proto::{
     spec::Limits,
 };
 use bench_store::{
-    BudgetScope, NewGroup, NewRun, RunCounters, Store,
+    BudgetScope, BudgetState, NewGroup, NewRun, RunCounters, Store,
     conformance::{Counted, call, new_run},
 };
 
@@ -110,6 +110,23 @@ async fn p10_a_refused_call_waits_for_settlements_and_only_then_gives_up() {
     reservations.close().await;
     assert_eq!(bank.sums().await, [10, 0, 0]);
     assert!(matches!(reservations.reserve(PHASE, usd(1)).await, Err(Refusal::Stopped(_))));
+}
+
+#[tokio::test]
+async fn p10_a_call_that_came_while_the_store_was_asked_is_not_refused_what_is_left() {
+    let bank = Bank::capped(100).await;
+    let (mut plan, now) = (Plan::new(&bank.run), std::time::Instant::now());
+    let ((large, _large), (small, _small)) = (oneshot::channel::<()>(), oneshot::channel::<()>());
+    plan.wait(PHASE, 60, false, large);
+    let (wants, asked) = plan.wants(now);
+    plan.wait(PHASE, 18, false, small);
+    let caps = vec![BudgetState { scope: BudgetScope::Run, cap: usd(100), spent: usd(50), reserved: PicoUsd::ZERO }];
+    let answer = BudgetAnswer { refused: vec![(0, BudgetScope::Run)], caps, stopped: false };
+    let told = plan.answered(now, asked, &wants, &answer);
+    let refused: Vec<Option<&Refusal>> = told.iter().map(|(_, outcome)| outcome.as_ref().err()).collect();
+    assert_eq!(refused, [Some(&over(60, 50))], "the next call may cost 18, 50 are left: that is no refusal");
+    let again: Vec<PicoUsd> = plan.wants(now).0.iter().map(|want| want.amount).collect();
+    assert_eq!(again, [usd(18)], "it is asked for");
 }
 
 #[tokio::test]

@@ -87,6 +87,12 @@ fn parts_of_a_session_are_items_of_their_own_and_keep_who_began_it() {
     let roles = |items: &[Item]| items.iter().flat_map(|i| i.messages.iter().map(|m| m.role)).collect::<Vec<_>>();
     assert_eq!(roles(&items), ["user", "assistant", "user", "assistant"]);
     assert_eq!(roles(&cut.items(&content.entries[2..]).expect("a part alone")), ["assistant"]);
+    let by_turn = Cut { unit: Unit::Turn, ..cut };
+    let number = |item: &Item| item.vars("b", 0, None, |_| true).get("turn").cloned();
+    let numbers = |entries| by_turn.items(entries).expect("nothing is replaced").iter().map(number).collect::<Vec<_>>();
+    assert_eq!(numbers(&content.entries), [0, 2, 3, 4].map(|at| Some(json!(at))), "an empty turn has its number");
+    assert_eq!(numbers(&content.entries[2..]), [Some(json!(4))], "a part goes on counting");
+    assert_eq!(number(&items[0]), Some(Value::Null), "a session is no turn");
 }
 
 #[test]

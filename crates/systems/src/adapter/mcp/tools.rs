@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bench_proto::text::one_line;
 use serde_json::{Map, Value};
 
 use super::reply::Texts;
@@ -118,7 +119,7 @@ fn mistake(call: &ToolCall, tools: &[Tool]) -> Option<String> {
 
 /// Names that somebody else has chosen, as far as a message has room for them.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let mut names: Vec<String> = names.map(|name| name.chars().take(80).collect()).collect();
+    let mut names: Vec<String> = names.map(|name| one_line(name).chars().take(80).collect()).collect();
     let all = names.len();
     names.truncate(MOST_NAMES);
     if all > MOST_NAMES {
@@ -178,6 +179,9 @@ mod tests {
         let long = [tool("add", json!({"properties": {}, "required": ["x".repeat(10_000)]}))];
         let error = check([call("retain", "add", json!({}))].iter(), &long).expect_err("it is missing");
         assert!(error.len() < 300, "{error}");
+        let lines = [tool("add\n2026 ERROR forged\u{1b}[2J", json!({}))];
+        let error = check([call("retain", "store", json!({}))].iter(), &lines).expect_err("it is another");
+        assert!(error.ends_with("it has add 2026 ERROR forged [2J"), "{error:?}");
         let both = [call("retain", "store", json!({})), call("recall", "find", json!({}))];
         let error = check(both.iter(), &[]).expect_err("it has none");
         assert_eq!(error.matches("it has none").count(), 2, "{error}");

@@ -174,6 +174,10 @@ pub struct HitsSpec {
     /// Path of the score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
+    /// Path of when it was said or happened: it is put before a text that does not begin with `[`, as `[2023-05-08] …`. Where a system
+    /// keeps the time beside its texts, whoever answers would not see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// The list may be missing.
     pub optional: bool,
     /// Path of what an element must not have: those that have it are no hits, but lists of another form of the same response.
