@@ -290,12 +290,11 @@ async function describe(folder, file, wanted) {
   const said = attributes(name, cls);
   checkFilters(name, cls, said.filters);
   const isAsync = has.every((op) => inspect(method(cls, op)).startsWith("[AsyncFunction"));
-  return {
+  // every class has a `name`; one that is given can be listed
+  const given = Object.getOwnPropertyDescriptor(cls, "name")?.enumerable ? String(cls.name) : null;
+  const all = {
     ...said,
-    // every class has a `name`; one that is given can be listed
-    name: Object.getOwnPropertyDescriptor(cls, "name")?.enumerable
-      ? String(cls.name)
-      : name.replace(/([a-z0-9])(?=[A-Z])/g, "$1-").replaceAll(/_+/g, "-").toLowerCase(),
+    name: given ?? name.replace(/([a-z0-9])(?=[A-Z])/g, "$1-").replaceAll(/_+/g, "-").toLowerCase(),
     class: name,
     parallel: said.parallel ?? (isAsync ? null : 1),
     updates: has.includes("update"),
@@ -304,6 +303,41 @@ async function describe(folder, file, wanted) {
     settings: settingsOf(name, cls),
     files: ownModules(file),
   };
+  // as it is sent: what an object says of itself is a text too
+  const sent = JSON.parse(JSON.stringify(all));
+  checkStored(sent, given, folder);
+  return sent;
+}
+
+/** What is said of a class is stored with its runs: no text of it has the value of a variable that the class names, unless
+ * the whole of it stands in the files of the class. `given` is the name that the class gives itself. */
+function checkStored(said, given, folder) {
+  const named = Object.entries(process.env).filter(([key]) => said.env.includes(key) && !ALWAYS.has(key));
+  const values = named.map(([key, value]) => [key, value.trim()]).filter(([, value]) => value.length >= 4);
+  const settings = Object.entries(said.settings).map(([key, { about, ...known }]) => {
+    const isOwn = about !== `${key} of ${said.class}.settings`;
+    return [`settings.${key}`, [key, isOwn ? about : null, known]];
+  });
+  const { description, timeout, filters } = said;
+  for (const [place, value] of [...Object.entries({ name: given, description, timeout, filters }), ...settings]) {
+    for (const text of textsIn(value)) {
+      const from = values.find(([, value]) => text.includes(value));
+      if (from && !standsIn(text, folder, said.files)) {
+        throw new Mistake(`${place} comes from the variable ${from[0]} and would be stored with the run: read it in the constructor`);
+      }
+    }
+  }
+}
+
+/** All texts of a value, however deep they lie. */
+function textsIn(value) {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** Whether one of the files of a class has a text as it is. */
+function standsIn(text, folder, files) {
+  return files.some((file) => existsSync(join(folder, file)) && readFileSync(join(folder, file), "utf8").includes(text));
 }
 
 /** Files of the modules that were imported from the folder of the file: what they say is a part of the system. */

@@ -121,7 +121,7 @@ pub struct RepeatsMetered {
 impl RepeatsMetered {
     /// The sum over runs; none where no run was metered.
     #[must_use]
-    pub fn of<'m>(runs: impl IntoIterator<Item = &'m MeteredSummary>) -> Option<Self> {
+    pub fn sum_of<'m>(runs: impl IntoIterator<Item = &'m MeteredSummary>) -> Option<Self> {
         let mut sum = Self::default();
         for metered in runs {
             sum.runs += 1;

@@ -441,7 +441,33 @@ def describe(folder, file, name):
         if said[key] is not None and not 1 <= said[key] <= MOST:
             raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
     check_filters(cls, said["filters"])
+    check_stored(said, getattr(cls, "name", None), folder)
     return said
+
+
+def check_stored(said, name, folder):
+    """What is said of a class is stored with its runs: no text of it has the value of a variable that the class names, unless the
+    whole of it stands in the files of the class. `name` is that which the class gives itself."""
+    values = {key: value.strip() for key, value in os.environ.items() if key in said["env"] and key not in ALWAYS}
+    settings = {f"settings.{key}": [known.get("default"), *known["values"]] for key, known in said["settings"].items()}
+    alone = {"name": name, "description": said["description"], "timeout": said["timeout"]}
+    places = {**{key: [text] for key, text in alone.items()}, "filters": said["filters"], **settings}
+    for place, texts in places.items():
+        for text in [one for one in texts if isinstance(one, str)]:
+            for key, value in values.items():
+                if len(value) >= 4 and value in text and not stands_in(text, folder, said["files"]):
+                    raise Mistake(
+                        f"{place} comes from the variable {key} and would be stored with the run: read it in the constructor"
+                    )
+
+
+def stands_in(text, folder, files):
+    """Whether one of the files of a class has a text as it is."""
+    for file in files:
+        with contextlib.suppress(OSError), open(os.path.join(folder, file), encoding="utf-8", errors="replace") as opened:
+            if text in opened.read():
+                return True
+    return False
 
 
 def own_modules(folder, file):

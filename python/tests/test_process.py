@@ -16,10 +16,12 @@ PROCESS = "import sys; sys.path.insert(0, sys.argv.pop(1)); from bench_coord._pr
 ASKED = {"bank": "b", "query": "q", "k": 5}
 
 
-def started(verb: str, folder: Path, *further: str, requests: str = "", seed: str = "0", name: str = "Mine") -> "tuple[str, str]":
+def started(
+    verb: str, folder: Path, *further: str, requests: str = "", seed: str = "0", name: str = "Mine", **variables: str
+) -> "tuple[str, str]":
     """What the process wrote, and its log."""
     words = [sys.executable, "-B", "-c", PROCESS, LIBRARY, verb, str(folder), "mine.py", name, *further]
-    env = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": seed, "HOME": str(folder)}
+    env = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": seed, "HOME": str(folder), **variables}
     done = subprocess.run(words, input=requests, capture_output=True, text=True, timeout=60, env=env, start_new_session=True)
     return done.stdout, done.stderr
 
@@ -28,8 +30,8 @@ def put(folder: Path, text: str) -> None:
     (folder / "mine.py").write_text(textwrap.dedent(text))
 
 
-def described(folder: Path, name: str = "Mine") -> dict:
-    return json.loads(started("described", folder, name=name)[0])
+def described(folder: Path, name: str = "Mine", **variables: str) -> dict:
+    return json.loads(started("described", folder, name=name, **variables)[0])
 
 
 def served(folder: Path, *asked: dict, seed: str = "0", name: str = "Mine", parallel: str = "1") -> "tuple[list, str]":
@@ -160,6 +162,46 @@ def test_an_object_is_made_where_its_methods_run_and_results_are_read_there(apar
         assert replies[-1]["ok"] and "Traceback" not in log, (replies, log)
         found[name] = [hit["text"] for hit in replies[-1]["hits"]]
     assert found == {"Mine": ["found"], "Lazy": [f"row {n}" for n in range(1, 7)], "Runs": ["made"]}
+
+
+def test_what_is_said_of_a_class_has_no_value_of_a_variable_that_it_names(apart: Path) -> None:
+    put(
+        apart,
+        """
+        import os
+        from typing import Literal
+        key = os.environ["MEM_KEY"]
+        class Mine:
+            "A plain memory."
+            env = ["MEM_KEY"]
+            def __init__(self, url: str = "http://localhost:1"): pass
+            def retain(self, bank, items): pass
+            def recall(self, bank, query, k): return []
+        class Keyed(Mine):
+            def __init__(self, api_key: str = key): pass
+        class Stripped(Mine):
+            def __init__(self, api_key: str = key.strip()): pass
+        class Lists(Mine):
+            def __init__(self, api_key: Literal["none", key] = "none"): pass
+        class Named(Mine):
+            name = "mine-" + key
+        class Told(Mine):
+            __doc__ = "by " + key
+        class Unnamed(Keyed):
+            env = []
+        """,
+    )
+    places = {"Keyed": "settings.api_key", "Lists": "settings.api_key", "Named": "name", "Told": "description"}
+    why = "comes from the variable MEM_KEY and would be stored with the run: read it in the constructor"
+    for name, place in places.items():
+        said = described(apart, name, MEM_KEY="open-sesame-1234")
+        assert said == {"ok": False, "error": f"{place} {why}"}
+    assert described(apart, "Stripped", MEM_KEY="open-sesame-1234 ")["error"] == f"settings.api_key {why}"
+    # what stands in the file is not from a variable that has the same, and short ones are no keys
+    for value in ("http://localhost:1", "localhost", "memory", "mine", "Mine", "1", ""):
+        assert described(apart, MEM_KEY=value)["ok"], value
+    assert described(apart, "Keyed", MEM_KEY="1")["ok"]
+    assert described(apart, "Unnamed", MEM_KEY="open-sesame-1234")["ok"], "only those that the class names are looked for"
 
 
 def test_a_file_that_begins_with_a_mark_names_its_variables(apart: Path) -> None:

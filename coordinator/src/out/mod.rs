@@ -12,11 +12,13 @@ pub(crate) mod times;
 use std::{
     borrow::Cow,
     io::{IsTerminal, Write},
-    sync::{LazyLock, OnceLock},
+    sync::OnceLock,
 };
 
 use bench_proto::text::{self, plain};
 use bench_report::terminal::{View, within};
+pub(crate) use bench_telemetry::on_github;
+use bench_telemetry::without_commands;
 
 /// What says that it is narrower is not believed: nothing could be read there.
 const NARROWEST: usize = 40;
@@ -58,14 +60,6 @@ pub(crate) fn command(text: &str) {
 fn say(line: &str) {
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "{line}");
-}
-
-/// Whether this is a step of a workflow on GitHub, whose runner reads what it prints.
-#[must_use]
-pub(crate) fn on_github() -> bool {
-    static ON: LazyLock<bool> =
-        LazyLock::new(|| std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"));
-    *ON
 }
 
 /// A text as it may stand in the log of whoever runs this program.
@@ -158,26 +152,9 @@ fn without_acts(text: &str) -> Cow<'_, str> {
     clean.into()
 }
 
-/// How a command begins that GitHub's runner finds anywhere in a line.
-const ANYWHERE: &str = "##[";
-
-/// A text of which GitHub's runner obeys nothing: it looks for `::` where a line begins, behind blanks too, and for [`ANYWHERE`].
-fn without_commands(text: &str) -> Cow<'_, str> {
-    let begins = |line: &str| line.trim_start().starts_with("::");
-    let ends = ['\n', '\r'];
-    if !text.contains(ANYWHERE) && !text.split(ends).any(begins) {
-        return text.into();
-    }
-    let harmless = |line: &str| {
-        let line = line.replace(ANYWHERE, "## [");
-        if begins(&line) { line.replacen("::", ": :", 1) } else { line }
-    };
-    text.split_inclusive(ends).map(harmless).collect::<String>().into()
-}
-
 /// The same JSON: it stands in strings only, and no line of it begins with `::`.
 fn json_without_commands(json: &str) -> Cow<'_, str> {
-    if json.contains(ANYWHERE) { json.replace(ANYWHERE, r"##\u005b").into() } else { json.into() }
+    if json.contains("##[") { json.replace("##[", r"##\u005b").into() } else { json.into() }
 }
 
 #[cfg(test)]
@@ -186,15 +163,6 @@ mod tests {
 
     #[test]
     fn words_of_others_are_no_commands_to_the_runner_of_a_workflow() {
-        for (given, seen) in [
-            ("a ##[set-output name=x]y", "a ## [set-output name=x]y"),
-            ("::set-output name=x::y", ": :set-output name=x::y"),
-            ("one\n  ::add-mask::x\r\u{a0}::stop-commands::t\n", "one\n  : :add-mask::x\r\u{a0}: :stop-commands::t\n"),
-            ("##[group]\n::endgroup::", "## [group]\n: :endgroup::"),
-            ("std::fmt, # [x], ##x[", "std::fmt, # [x], ##x["),
-        ] {
-            assert_eq!(without_commands(given), seen);
-        }
         let line = serde_json::json!({ "answer": "##[set-env name=x]y", "\\##[": "::error::" });
         let told = serde_json::to_string_pretty(&line).expect("is written");
         let harmless = json_without_commands(&told);

@@ -192,7 +192,7 @@ pub(crate) async fn repeats_report(
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
     let together = figures_of(app, store, &repeats.runs).await?;
     let invalid = together.invalid();
-    let metered = RepeatsMetered::of(together.summaries.iter().filter_map(|summary| summary.metered.as_ref()));
+    let metered = RepeatsMetered::sum_of(together.summaries.iter().filter_map(|summary| summary.metered.as_ref()));
     let Together { runs, figures, table, alike, draws, .. } = together;
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,

@@ -400,7 +400,7 @@ mod tests {
         let one = MeteredSummary { total: figures(40, 0.04), by_stage: by_stage.to_vec(), ..MeteredSummary::default() };
         let mut report = golden();
         assert!(!markdown(&report).contains("memory system called itself"));
-        report.metered = RepeatsMetered::of([&one, &one]);
+        report.metered = RepeatsMetered::sum_of([&one, &one]);
         let short = terminal(&report, TerminalOptions::default());
         assert!(short.contains("memory itself $0.0800 in 2 repeats: filling $0.0600, asking $0.0160"), "{short}");
         let full = TerminalOptions { full: true, ..TerminalOptions::default() };

@@ -6,6 +6,7 @@
 //! `tracing`, counts through [`metrics::catalogue`], and shows what the process itself does through [`process_span!`]. Features
 //! decide what is built in: `http` (the listener), `metrics` (counting and the Prometheus page), `otlp` (sending to a collector).
 
+mod github;
 #[cfg(feature = "http")]
 pub mod http;
 mod logs;
@@ -19,6 +20,7 @@ pub mod probe;
 pub mod process;
 pub mod spans;
 
+pub use github::{on_github, without_commands};
 pub use logs::{
     DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, last_words, set_filter,
 };

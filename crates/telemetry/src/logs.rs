@@ -20,6 +20,8 @@ use tracing_subscriber::{
     util::TryInitError,
 };
 
+use crate::github::{on_github, without_commands};
+
 /// The filter when nobody says otherwise: a command line tool speaks through its results. `lapin` logs every refusal of a broker
 /// as an error of its own, which this project says better.
 pub const DEFAULT_FILTER: &str = "warn,lapin=off";
@@ -196,7 +198,10 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Plain<W> {
 impl<W: io::Write> io::Write for Plain<W> {
     /// Takes a whole line, which is how events are written.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_all(plain(&String::from_utf8_lossy(line)).as_bytes())?;
+        let text = String::from_utf8_lossy(line);
+        let text = plain(&text);
+        let told = if on_github() { without_commands(&text) } else { text };
+        self.0.write_all(told.as_bytes())?;
         Ok(line.len())
     }
 

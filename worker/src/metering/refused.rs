@@ -9,6 +9,7 @@ use std::{
 };
 
 use bench_meter::Refusal;
+use bench_models::classify;
 use bench_proto::{ids::RunNo, meter_refused::MeterRefusedNote};
 use bench_store::{METER_REFUSED_EVENT, Runs};
 use tracing::{debug, warn};
@@ -56,7 +57,7 @@ fn reason(refusal: &Refusal) -> Option<Reason> {
             );
             Some(("model_not_allowed", why))
         }
-        Refusal::UnknownModel(why) => Some(("model_not_found", why.clone())),
+        Refusal::UnknownModel(why) => Some(("model_not_found", classify::one_line(why, None))),
         Refusal::UnknownBank(bank) => {
             Some(("unknown_bank", format!("the run has no bank {}, which the base URL names", shown(bank))))
         }
@@ -83,7 +84,7 @@ impl RefusedCalls {
 
     /// Counts a request that the meter cannot read, or that asks for what is not forwarded.
     pub(super) async fn count_unreadable(&self, code: &'static str, why: &str) {
-        let why = why.chars().filter(|letter| !letter.is_control()).take(LONGEST_WHY).collect();
+        let why = classify::one_line(why, None).chars().take(LONGEST_WHY).collect();
         self.count_for((code, why)).await;
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use bench_models::{capabilities::bare_name, prices};
+use bench_models::{capabilities::bare_name, classify, prices};
 use bench_proto::{money::PicoUsd, price::ModelPrice};
 
 /// Pairs of models that are said, in one run: whoever names a new one in each reply fills no log.
@@ -75,10 +75,11 @@ impl Said {
     }
 }
 
-/// A name of a provider's as a log may have it.
+/// A name of a provider's or of a memory system's as a log may have it: in one line, without what looks like a key.
 pub(super) fn shown(name: &str) -> String {
     const LONGEST: usize = 100;
-    name.chars().take(LONGEST).filter(|letter| !letter.is_control()).collect()
+    let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
+    classify::one_line(&name, None).chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]

@@ -315,7 +315,7 @@ fn passwords_of_broker_and_store_are_in_no_log_of_any_level() {
     let _ = loud("bench-coord", &Size::Small.submit(&["--run-id", RUN]), &roles.submit, &vhost.worker)
         .wait(PATIENCE)
         .expect_code(0);
-    let mut traced = 0;
+    let mut detailed = 0;
     for (name, text) in cluster.logs() {
         for secret in [rabbitmq::PASSWORD, postgres::PASSWORD, KEY] {
             // as text, or as the numbers of its bytes
@@ -325,8 +325,10 @@ fn passwords_of_broker_and_store_are_in_no_log_of_any_level() {
                 assert!(line.is_empty(), "a secret stands in {name}: {line}");
             }
         }
-        traced += text.lines().filter(|line| line.contains("\"level\":\"TRACE\"")).count();
+        let is_detail =
+            |line: &&str| ["TRACE", "DEBUG"].iter().any(|level| line.contains(&format!("\"level\":\"{level}\"")));
+        detailed += text.lines().filter(is_detail).count();
         assert!(!text.lines().any(|line| line.contains("\"TRACE\"") && line.contains("\"target\":\"lapin")), "{name}");
     }
-    assert!(traced > 100, "everybody logged everything else");
+    assert!(detailed > 5, "everybody logged everything else: {detailed} lines");
 }

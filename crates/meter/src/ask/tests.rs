@@ -126,6 +126,23 @@ fn equal_requests_have_equal_hashes_and_others_have_not() {
 }
 
 #[test]
+fn a_key_in_the_place_of_a_model_is_refused_and_not_repeated() {
+    let read = |path: &str, model: &str| {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        Asked::read(address::read(path).expect("a path"), None, &HeaderMap::new(), Bytes::from(body))
+    };
+    let run_key = format!("bm-{}", "0af3".repeat(10));
+    for key in [run_key.as_str(), "sk-planted0123456789"] {
+        let azure = format!("/m/r/openai/deployments/{key}/chat/completions");
+        for (path, model) in [("/m/r/v1/chat/completions", key), (azure.as_str(), "m")] {
+            let refused = read(path, model).expect_err("is no model");
+            assert!(!format!("{refused:?}").contains(key), "{refused:?}");
+        }
+    }
+    assert!(read("/m/r/v1/chat/completions", "ask-me-about-birds").is_ok());
+}
+
+#[test]
 fn each_provider_has_its_header_for_the_key() {
     let token_of = |name: &'static str, value: &'static str| {
         let mut headers = HeaderMap::new();

@@ -197,7 +197,12 @@ pub enum Put {
 }
 
 /// Words of the store's library for accounts of which a part is missing, and what to do.
-const ACCOUNT_LACKS: [(&str, &str); 3] = [
+const ACCOUNT_LACKS: [(&str, &str); 4] = [
+    // what it says of a key that it cannot read may quote it
+    (
+        "Unable to decode service account",
+        "GOOGLE_SERVICE_ACCOUNT_KEY, or the file that GOOGLE_SERVICE_ACCOUNT names, is no JSON of a service account",
+    ),
     (
         "Account must be specified",
         "name its account with AZURE_STORAGE_ACCOUNT_NAME, and its key with AZURE_STORAGE_ACCOUNT_KEY",

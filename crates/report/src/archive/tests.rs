@@ -392,8 +392,9 @@ fn an_account_that_lacks_a_part_is_told_which() {
         ("az://container/x", None, "name its account with AZURE_STORAGE_ACCOUNT_NAME"),
         ("s3://bucket/x", Some("AWS_ACCESS_KEY_ID"), "set AWS_SECRET_ACCESS_KEY too"),
         ("s3://bucket/x", Some("AWS_SECRET_ACCESS_KEY"), "set AWS_ACCESS_KEY_ID too"),
+        ("gs://bucket/x", Some("GOOGLE_SERVICE_ACCOUNT_KEY"), "is no JSON of a service account"),
     ] {
-        let environment = given.into_iter().map(|name| (name.to_owned(), "planted".to_owned()));
+        let environment = given.into_iter().map(|name| (name.to_owned(), "\"planted\"".to_owned()));
         let refused = ArchivePlace::open(url, environment).expect_err("is refused").to_string();
         assert!(refused.contains(wanted) && !refused.contains("Generic") && !refused.contains("planted"), "{refused}");
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::{
     sides::{JAVASCRIPT, LANGUAGES, PYTHON, SIDES, TYPESCRIPT},
-    texts::{compile, endless, failing, hanging, that_dies, with_settings, with_words, write},
+    texts::{compile, endless, failing, hanging, that_dies, with_keys, with_settings, with_words, write},
 };
 use super::{LONG, PATIENCE, digest, logs};
 
@@ -396,6 +396,21 @@ fn a_file_that_cannot_be_imported_tells_no_key() {
             let refused = bench.run(side.submit(&side.named("Mine"), "a")).expect_code(2);
             assert!(refused.stderr.contains("no [key]") && !refused.stderr.contains("sesame"), "{}", refused.stderr);
         }
+    }
+}
+
+#[test]
+fn a_class_whose_description_has_the_value_of_a_variable_is_refused() {
+    for side in SIDES {
+        let bench = side.bench().with_env("MINE_KEY", "open-sesame-1234").with_env("MINE_NOTE", "localhost");
+        for (class, place) in [("Keyed", "settings.api_key"), ("Told", "description")] {
+            write(bench.path(), side.file, with_keys(side));
+            let refused = bench.run(side.submit(&side.named(class), "a")).expect_code(2);
+            let why = format!("{place} comes from the variable MINE_KEY and would be stored with the run");
+            assert!(refused.stderr.contains(&why) && !refused.stderr.contains("sesame"), "{}", refused.stderr);
+        }
+        // a default that stands in the file is not from the variable that has the same
+        let _ = bench.run(["systems", "hash", &side.named("Mine")]).expect_code(0);
     }
 }
 

@@ -173,6 +173,35 @@ export class Large extends Mine { static batch = 10 ** 12; }
     )
 }
 
+/// Classes with a setting, and two that say the value of a variable.
+pub(super) fn with_keys(side: &Side) -> &'static str {
+    side.or(
+        "import os
+class Mine:
+    env = ['MINE_KEY', 'MINE_NOTE']
+    def __init__(self, url: str = 'http://localhost:1'): pass
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k): return []
+class Keyed(Mine):
+    env = ['MINE_KEY']
+    def __init__(self, api_key: str = os.environ.get('MINE_KEY', '')): pass
+class Told(Mine):
+    env = ['MINE_KEY']
+    __doc__ = 'by ' + os.environ.get('MINE_KEY', '')
+",
+        "export class Mine {
+  static env = ['MINE_KEY', 'MINE_NOTE'];
+  static settings = { url: 'http://localhost:1' };
+  constructor(settings) {}
+  retain(bank, items) {}
+  recall(bank, query, k) { return []; }
+}
+export class Keyed extends Mine { static env = ['MINE_KEY']; static settings = { api_key: process.env.MINE_KEY ?? '' }; }
+export class Told extends Mine { static env = ['MINE_KEY']; static description = 'by ' + process.env.MINE_KEY; }
+",
+    )
+}
+
 /// A class that never answers, with a program that it has started, and one that cannot be made.
 pub(super) fn hanging(side: &Side) -> &'static str {
     side.or(
