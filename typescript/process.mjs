@@ -309,11 +309,15 @@ async function describe(folder, file, wanted) {
   return sent;
 }
 
-/** What is said of a class is stored with its runs: no text of it has the value of a variable that the class names, unless
- * the whole of it stands in the files of the class. `given` is the name that the class gives itself. */
+/** What is said of a class is stored with its runs: no text of it has the value of a variable that the class names and whose
+ * name says that it is secret, unless that value stands in the files of the class. `given` is the name that the class gives
+ * itself. */
 function checkStored(said, given, folder) {
-  const named = Object.entries(process.env).filter(([key]) => said.env.includes(key) && !ALWAYS.has(key));
-  const values = named.map(([key, value]) => [key, value.trim()]).filter(([, value]) => value.length >= 4);
+  const named = said.env.filter(isSecretive).map((key) => [key, (process.env[key] ?? "").trim()]);
+  const long = named.filter(([, value]) => value.length >= 4);
+  const code = long.length > 0 ? said.files.map((file) => contentOf(folder, file)) : [];
+  // a word that the class has written itself is from no variable
+  const secrets = long.filter(([, value]) => !code.some((text) => text.includes(value)));
   const settings = Object.entries(said.settings).map(([key, { about, ...known }]) => {
     const isOwn = about !== `${key} of ${said.class}.settings`;
     return [`settings.${key}`, [key, isOwn ? about : null, known]];
@@ -321,12 +325,24 @@ function checkStored(said, given, folder) {
   const { description, timeout, filters } = said;
   for (const [place, value] of [...Object.entries({ name: given, description, timeout, filters }), ...settings]) {
     for (const text of textsIn(value)) {
-      const from = values.find(([, value]) => text.includes(value));
-      if (from && !standsIn(text, folder, said.files)) {
+      const from = secrets.find(([, value]) => text.includes(value));
+      if (from) {
         throw new Mistake(`${place} comes from the variable ${from[0]} and would be stored with the run: read it in the constructor`);
       }
     }
   }
+}
+
+// What names of variables with secrets have in common: the words of `SECRETIVE` in crates/systems/src/adapter/literal.rs.
+const SECRETIVE = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
+
+/** Whether the name of a variable says that it holds a secret: the rule of `is_secretive` in the same file, by which the program
+ * looks at what a run gives. An address or the name of a model is a setting like any other. */
+function isSecretive(variable) {
+  const name = variable.toUpperCase().replaceAll("-", "_").replaceAll("TOKENIZ", "");
+  const isOfWords = SECRETIVE.some((word) => name.includes(word)) && !name.endsWith("_HOST");
+  const isPassword = name.endsWith("PWD") && !["PWD", "OLDPWD"].includes(name);
+  return isOfWords || name.includes("AUTHORIZATION") || name.endsWith("AUTH") || isPassword;
 }
 
 /** All texts of a value, however deep they lie. */
@@ -335,9 +351,10 @@ function textsIn(value) {
   return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** Whether one of the files of a class has a text as it is. */
-function standsIn(text, folder, files) {
-  return files.some((file) => existsSync(join(folder, file)) && readFileSync(join(folder, file), "utf8").includes(text));
+/** What stands in one of the files of a class; nothing where it is not there. */
+function contentOf(folder, file) {
+  const path = join(folder, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
 /** Files of the modules that were imported from the folder of the file: what they say is a part of the system. */

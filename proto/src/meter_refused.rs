@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::MeteredRefused;
 
-/// What a process has refused for one reason so far. A later note of the same process and reason takes the place of the one before it.
+/// What a process has refused for one reason so far. Of the notes of a process and a reason the one of most calls counts, and of equal
+/// ones the last word: they may come in another order than they were made in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeterRefusedNote {
-    /// Drawn by each process that works on the run.
+    /// Drawn each time that a process takes the run up: its counts begin anew with it.
     pub process: String,
     /// The `code` of the answer.
     pub code: String,
@@ -30,7 +31,7 @@ pub fn together(notes: impl IntoIterator<Item = MeterRefusedNote>) -> Vec<Metere
     for note in notes {
         let of_reason = latest.entry((note.code.clone(), note.why.clone())).or_default();
         let known = of_reason.entry(note.process.clone()).or_insert_with(|| note.clone());
-        if note.calls >= known.calls {
+        if (note.calls, note.is_last) > (known.calls, known.is_last) {
             *known = note;
         }
     }
@@ -64,11 +65,20 @@ mod tests {
         let all = together(killed.into_iter().chain(ended).chain(other));
         let told: Vec<_> = all.iter().map(|of| (of.why.as_str(), of.calls, of.at_least)).collect();
         assert_eq!(told, [("m has no price", 50, true), ("no account", 3, false)]);
-        assert_eq!(all[0].words(), "at least 50 calls of the memory system were refused by the meter: m has no price");
-        assert_eq!(
-            MeteredRefused { calls: 1, ..all[1].clone() }.words(),
-            "1 call of the memory system was refused by the meter: no account"
-        );
+        assert_eq!(all[0].words(), "the meter refused at least 50 calls: m has no price");
+        assert_eq!(all[1].words(), "the meter refused 3 calls: no account");
+        assert_eq!(MeteredRefused { calls: 1, ..all[1].clone() }.words(), "the meter refused 1 call: no account");
+    }
+
+    #[test]
+    fn p34_notes_that_come_in_another_order_say_the_same() {
+        let notes = [note("a", "w", 1, false), note("a", "w", 2, false), note("a", "w", 2, true)];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let all = together(order.map(|at: usize| notes[at].clone()));
+            assert_eq!((all.len(), all[0].calls, all[0].at_least), (1, 2, false), "{order:?}");
+        }
+        let more = [note("a", "w", 3, false), note("a", "w", 2, true)];
+        assert_eq!(together(more).iter().map(|of| (of.calls, of.at_least)).collect::<Vec<_>>(), [(3, true)]);
     }
 
     #[test]

@@ -31,6 +31,10 @@ impl Stage {
     /// All stages, in the order of their codes.
     pub const ALL: [Self; 6] =
         [Self::Retain, Self::Consolidate, Self::Recall, Self::Answer, Self::Unattributed, Self::Check];
+    /// What a system does while a bank is filled.
+    pub const FILLING: [Self; 2] = [Self::Retain, Self::Consolidate];
+    /// What a system does for a question.
+    pub const ASKING: [Self; 2] = [Self::Recall, Self::Answer];
 
     /// The stage's name in reports.
     #[must_use]

@@ -290,11 +290,17 @@ pub fn run_key(bytes: &[u8]) -> Option<Range<usize>> {
 /// ```
 #[must_use]
 pub fn run_keys(text: &str) -> Cow<'_, str> {
-    let mut shown = Cow::Borrowed(text);
-    while let Some(at) = run_key(shown.as_bytes()) {
-        shown.to_mut().replace_range(at, "[key]");
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = run_key(rest.as_bytes()) {
+        shown.push_str(&rest[..at.start]);
+        shown.push_str("[key]");
+        rest = &rest[at.end..];
     }
-    shown
+    if rest.len() == text.len() {
+        return text.into();
+    }
+    shown.push_str(rest);
+    shown.into()
 }
 
 #[cfg(test)]
@@ -422,6 +428,11 @@ mod tests {
         assert_eq!(run_key(key.as_bytes()), Some(0..43));
         assert_eq!(run_key(&[b"\xff\0k=".as_slice(), key.as_bytes(), b"\xff"].concat()), Some(4..47));
         assert_eq!(run_keys(&format!("ü{key}: 401; '{key}'")), "ü[key]: 401; '[key]'");
+        // also where nothing stands before it, or behind it, or between two
+        assert_eq!(run_keys(&key), "[key]");
+        assert_eq!(run_keys(&format!("{key}{key}0ü")), "[key][key]0ü");
+        // in one pass: a text of many keys takes no minutes
+        assert_eq!(run_keys(&key.repeat(10_000)), "[key]".repeat(10_000));
         for other in ["bm-", "bm-25", &key[..42], &key.replace('a', "x")] {
             assert!(matches!(run_keys(other), Cow::Borrowed(same) if same == other), "{other}");
         }

@@ -126,8 +126,8 @@ impl RepeatsMetered {
         for metered in runs {
             sum.runs += 1;
             sum.total.add(&metered.total);
-            sum.usd_filling += metered.usd_list_of(&[Stage::Retain, Stage::Consolidate]);
-            sum.usd_asking += metered.usd_list_of(&[Stage::Recall, Stage::Answer]);
+            sum.usd_filling += metered.usd_list_of(&Stage::FILLING);
+            sum.usd_asking += metered.usd_list_of(&Stage::ASKING);
         }
         (sum.runs > 0).then_some(sum)
     }

@@ -446,28 +446,43 @@ def describe(folder, file, name):
 
 
 def check_stored(said, name, folder):
-    """What is said of a class is stored with its runs: no text of it has the value of a variable that the class names, unless the
-    whole of it stands in the files of the class. `name` is that which the class gives itself."""
-    values = {key: value.strip() for key, value in os.environ.items() if key in said["env"] and key not in ALWAYS}
+    """What is said of a class is stored with its runs: no text of it has the value of a variable that the class names and whose
+    name says that it is secret, unless that value stands in the files of the class. `name` is that which the class gives itself."""
+    named = {key: os.environ.get(key, "").strip() for key in said["env"] if is_secretive(key)}
+    secrets = {key: value for key, value in named.items() if len(value) >= 4}
+    code = [content_of(folder, file) for file in said["files"]] if secrets else []
+    # a word that the class has written itself is from no variable
+    secrets = {key: value for key, value in secrets.items() if not any(value in text for text in code)}
     settings = {f"settings.{key}": [known.get("default"), *known["values"]] for key, known in said["settings"].items()}
     alone = {"name": name, "description": said["description"], "timeout": said["timeout"]}
     places = {**{key: [text] for key, text in alone.items()}, "filters": said["filters"], **settings}
     for place, texts in places.items():
         for text in [one for one in texts if isinstance(one, str)]:
-            for key, value in values.items():
-                if len(value) >= 4 and value in text and not stands_in(text, folder, said["files"]):
+            for key, value in secrets.items():
+                if value in text:
                     raise Mistake(
                         f"{place} comes from the variable {key} and would be stored with the run: read it in the constructor"
                     )
 
 
-def stands_in(text, folder, files):
-    """Whether one of the files of a class has a text as it is."""
-    for file in files:
-        with contextlib.suppress(OSError), open(os.path.join(folder, file), encoding="utf-8", errors="replace") as opened:
-            if text in opened.read():
-                return True
-    return False
+# What names of variables with secrets have in common: the words of `SECRETIVE` in crates/systems/src/adapter/literal.rs.
+SECRETIVE = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL")
+
+
+def is_secretive(name):
+    """Whether the name of a variable says that it holds a secret: the rule of `is_secretive` in the same file, by which the program
+    looks at what a run gives. An address or the name of a model is a setting like any other."""
+    name = name.upper().replace("-", "_").replace("TOKENIZ", "")
+    is_of_words = any(word in name for word in SECRETIVE) and not name.endswith("_HOST")
+    is_password = name.endswith("PWD") and name not in ("PWD", "OLDPWD")
+    return is_of_words or "AUTHORIZATION" in name or name.endswith("AUTH") or is_password
+
+
+def content_of(folder, file):
+    """What stands in one of the files of a class; nothing where it cannot be read."""
+    with contextlib.suppress(OSError), open(os.path.join(folder, file), encoding="utf-8", errors="replace") as opened:
+        return opened.read()
+    return ""
 
 
 def own_modules(folder, file):

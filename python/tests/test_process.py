@@ -204,6 +204,39 @@ def test_what_is_said_of_a_class_has_no_value_of_a_variable_that_it_names(apart:
     assert described(apart, "Unnamed", MEM_KEY="open-sesame-1234")["ok"], "only those that the class names are looked for"
 
 
+def test_a_setting_may_come_from_a_variable_that_is_no_key(apart: Path) -> None:
+    (apart / "library.py").write_text("URL = 'http://localhost:' + str(8000)\n")
+    put(
+        apart,
+        r"""
+        import os, library
+        HOST = "localhost"
+        class Mine:
+            "Keeps \"all\" that it hears."
+            env = ["MEM_URL", "MEM_MODEL", "MEM_KEY", "MEM_KEY_HOST", "MEM_TOKENIZER"]
+            def __init__(self, url: str = library.URL, model: str = os.environ.get("MEM_MODEL", "small"),
+                         host: str = os.environ.get("MEM_KEY_HOST", ""), cut: str = os.environ.get("MEM_TOKENIZER", "")): pass
+            def retain(self, bank, items): pass
+            def recall(self, bank, query, k): return []
+        class Made(Mine):
+            def __init__(self, url: str = f"http://{HOST}:8000"): pass
+        """,
+    )
+    ordinary = {"MEM_URL": "http://localhost:8000", "MEM_MODEL": "gpt-4o-mini", "MEM_KEY_HOST": "db.example"}
+    said = described(apart, **ordinary, MEM_TOKENIZER="cl100k")
+    assert said["ok"] and said["settings"]["model"]["default"] == "gpt-4o-mini", said
+    # a word of the file is from no variable, wherever in a text it stands and however the file writes that text
+    for name, value in (("Made", "localhost"), ("Mine", "hears"), ("Mine", "that it")):
+        assert described(apart, name, MEM_KEY=value)["ok"], (name, value)
+
+
+def test_a_name_says_as_everywhere_whether_a_variable_is_secret() -> None:
+    for name in ("MEM_KEY", "mem-token", "A_SECRET_B", "DB_PASS", "CREDENTIALS", "X_AUTHORIZATION", "MY_AUTH", "MYSQL_PWD"):
+        assert _process.is_secretive(name), name
+    for name in ("MEM_MODEL", "MEM_URL", "TOKENIZERS_PARALLELISM", "KEY_HOST", "PWD", "OLDPWD", "AUTHOR", "PATH"):
+        assert not _process.is_secretive(name), name
+
+
 def test_a_file_that_begins_with_a_mark_names_its_variables(apart: Path) -> None:
     (apart / "mine.py").write_bytes(b"\xef\xbb\xbfclass Mine:\n    env = ['MY_KEY']\n")
     assert _process.wanted_variables(str(apart / "mine.py"), "Mine") == {"MY_KEY"}

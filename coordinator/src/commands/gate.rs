@@ -10,7 +10,7 @@ use std::{
 use bench_aggregate::{
     compare::{
         CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare,
-        fingerprints::{self, Comparability},
+        fingerprints::{self, Comparability, is_of_version},
     },
     gate::{
         GateFlags, Policy, gate_of_repeats,
@@ -55,7 +55,7 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         results::check_file(path)?;
     }
     if let Some(url) = &args.alert_url {
-        check_alert_url(app, url)?;
+        Way::check_url("--alert-url", url, "http", &app.settings().allow_plaintext).map_err(CliError::usage)?;
     }
     // clap asks for it wherever no policy is printed
     let selector = args.run.as_deref().unwrap_or("latest");
@@ -255,7 +255,7 @@ async fn against(
 
 /// What the settings of a baseline's runs are beside those of the run under test. They have the same ones among themselves.
 fn of_which_settings(runs: &[BaselineRun]) -> String {
-    let is_set = |differs: &&MarkedDifference| differs.under_test && differs.key != "system.version";
+    let is_set = |differs: &&MarkedDifference| differs.under_test && !is_of_version(&differs.key);
     let all: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.differences.iter().filter(is_set)).map(|differs| differs.key.as_str()).collect();
     match all.is_empty() {
@@ -400,9 +400,10 @@ struct Before<'a> {
 }
 
 impl Before<'_> {
-    fn with(&self, row: &RunRow, other: &RunSpec, imported: bool) -> Comparability {
+    /// A run compared with settings that this one has or could have.
+    fn with(&self, row: &RunRow, other: &RunSpec) -> Comparability {
         let settings = |spec, imported| fingerprints::RunSettings { spec, imported };
-        let (of_row, of_other) = (settings(&row.spec, row.imported), settings(other, imported));
+        let (of_row, of_other) = (settings(&row.spec, row.imported), settings(other, self.this.imported));
         fingerprints::comparability(&of_row, &of_other, &self.metric, &self.options.under_test)
     }
 
@@ -425,41 +426,50 @@ impl Before<'_> {
         let is_declared = declared.iter().any(|group| group == "all" || *group == differs.group);
         // who answered what was made elsewhere is not known, and what was recalled elsewhere is as long as it is
         let is_unknown = imported && (differs.group == "answerer" || differs.key == "system.top_k");
-        // where canaries go depends on what a version says that it can
-        let is_of_version = matches!(differs.key.as_str(), "system.version" | "system.canaries");
-        !differs.under_test || is_of_version || is_declared || is_unknown
+        !differs.under_test || is_of_version(&differs.key) || is_declared || is_unknown
     }
 
-    /// The newest `k` of those with the settings of a run, the newest first, each with what is to be known of it. Of runs that share
-    /// paid answers the newest: a run that was graded again is no further draw.
-    async fn like(
+    /// All that may be compared with this one, the newest first, each with its differences from it. Whether they are valid is not
+    /// known yet: their results are read where one is chosen.
+    async fn all(&self) -> Result<Vec<(RunRow, Comparability)>, CliError> {
+        let rows = self.store.list_runs(&RunFilter::default()).await?;
+        let compared = rows.into_iter().filter(|row| self.is_before(row)).map(|row| {
+            let with_this = self.with(&row, &self.new.spec);
+            (row, with_this)
+        });
+        Ok(compared.filter(|(_, with_this)| with_this.reasons.is_empty()).collect())
+    }
+
+    /// Whether a run has the settings of the one that it was compared with, but for what may differ; `system_too`: and for those of its
+    /// memory system.
+    fn is_like(&self, row: &RunRow, with: &Comparability, system_too: bool) -> bool {
+        let imported = row.imported || self.this.imported;
+        let fits = |differs: &MarkedDifference| {
+            (system_too && differs.group == "system") || self.may_differ(differs, imported)
+        };
+        with.reasons.is_empty() && with.differences.iter().all(fits)
+    }
+
+    /// The first `k` valid ones of some runs, each with what is to be known of it. Of runs that share paid answers the newest: a run
+    /// that was graded again is no further draw.
+    async fn newest(
         &self,
         k: usize,
-        wanted: &RunSpec,
-        system_too: bool,
+        of: Vec<&(RunRow, Comparability)>,
     ) -> Result<Vec<(LoadedRun, BaselineRun)>, CliError> {
         let (mut found, mut lineages) = (Vec::new(), BTreeSet::new());
-        for row in self.store.list_runs(&RunFilter::default()).await? {
+        for (row, with_this) in of {
             if found.len() == k {
                 break;
             }
-            let imported = row.imported || self.this.imported;
-            let fits = |differs: &MarkedDifference| {
-                (system_too && differs.group == "system") || self.may_differ(differs, imported)
-            };
-            let with_wanted = self.with(&row, wanted, self.this.imported);
-            let with_this = self.with(&row, &self.new.spec, self.this.imported);
-            let is_like = with_wanted.reasons.is_empty() && with_wanted.differences.iter().all(fits);
-            let is_taken = lineages.contains(&row.lineage);
-            if !self.is_before(&row) || !with_this.reasons.is_empty() || !is_like || is_taken {
+            if lineages.contains(&row.lineage) {
                 continue;
             }
-            let lineage = row.lineage.clone();
-            let old = LoadedRun::of_row(self.app, self.store, row).await?;
+            let old = LoadedRun::of_row(self.app, self.store, row.clone()).await?;
             if old.summary.run.verdict == Verdict::Valid && has_metric(&old, &self.metric) {
-                lineages.insert(lineage);
+                lineages.insert(&row.lineage);
                 let (id, name) = (old.summary.run.id.clone(), old.summary.run.name.clone());
-                let Comparability { notes, differences, .. } = with_this;
+                let (notes, differences) = (with_this.notes.clone(), with_this.differences.clone());
                 found.push((old, BaselineRun { id, name, notes, differences }));
             }
         }
@@ -482,12 +492,18 @@ async fn last(
     };
     let metric = common_metric(&new.spec, options);
     let before = Before { app, store, this, new, metric, options };
-    let same = before.like(k, &new.spec, false).await?;
+    let all = before.all().await?;
+    let like_this = |system_too| -> Vec<&(RunRow, Comparability)> {
+        all.iter().filter(|(row, with)| before.is_like(row, with, system_too)).collect()
+    };
+    let same = before.newest(k, like_this(false)).await?;
     if !same.is_empty() {
         return Ok(same);
     }
-    if let Some((newest, _)) = before.like(1, &new.spec, true).await?.pop() {
-        return before.like(k, &newest.spec, false).await;
+    if let Some((newest, _)) = before.newest(1, like_this(true)).await?.pop() {
+        let is_like_it =
+            |(row, _): &&(RunRow, Comparability)| before.is_like(row, &before.with(row, &newest.spec), false);
+        return before.newest(k, all.iter().filter(is_like_it).collect()).await;
     }
     let metric = before.metric;
     Err(CliError::new(
@@ -523,15 +539,6 @@ fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
         view::annotations(report).iter().for_each(|line| out::command(line));
     }
     Ok(())
-}
-
-/// Refuses to tell over a network what is not encrypted.
-fn check_alert_url(app: &App, url: &str) -> Result<(), CliError> {
-    let way = Way::of_url("--alert-url", url, "http");
-    match way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
-        Some(refusal) => Err(CliError::usage(refusal)),
-        None => Ok(()),
-    }
 }
 
 /// Tells whoever wants to hear; a deaf ear never changes the gate.
@@ -581,5 +588,28 @@ async fn post(url: &str, message: String) -> Result<(), String> {
     match status.is_redirection() {
         true => Err(format!("the server leads elsewhere ({status}), give the URL of that place")),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_canaries_go_belongs_to_the_version_and_is_no_other_setting() {
+        let run = |keys: &[&str]| {
+            let differs = |key: &&str| MarkedDifference {
+                key: (*key).to_owned(),
+                left: "1".to_owned(),
+                right: "2".to_owned(),
+                group: "system".to_owned(),
+                under_test: true,
+            };
+            let differences = keys.iter().map(differs).collect();
+            BaselineRun { id: "before".to_owned(), name: None, notes: Vec::new(), differences }
+        };
+        assert_eq!(of_which_settings(&[run(&["system.version", "system.canaries"])]), "of the same settings");
+        let told = of_which_settings(&[run(&["system.canaries", "system.top_k"])]);
+        assert_eq!(told, "of other settings (system.top_k)");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, sync::Arc};
 
-use bench_proto::{ids::RunId, money::PicoUsd, spec::RunSpec, usage_cap::UsageCap};
+use bench_proto::{ids::RunId, money::PicoUsd, redact, spec::RunSpec, usage_cap::UsageCap};
 use bench_settings::bounded;
 use bench_store::Store;
 use bench_systems::registry;
@@ -127,8 +127,9 @@ fn submit_of(matrix: &Matrix, cell: &Cell, words: &[OsString]) -> Result<(Global
     let words = words.iter().cloned().chain(cell.flags.iter().map(OsString::from));
     let parsed = Cli::try_parse_from(words).map_err(|e| {
         let said = e.to_string();
-        let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        matrix.of_cell(cell, CliError::usage(first))
+        let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // clap repeats a word of the file as it is
+        matrix.of_cell(cell, CliError::usage(redact::words(first)))
     })?;
     match parsed.verb {
         Verb::Submit(submit) | Verb::Estimate(submit) => Ok((parsed.global, submit)),
@@ -361,4 +362,19 @@ async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
         out::result(beside);
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_submit_does_not_take_is_told_without_its_password() {
+        let text = "[axes]\nmax-recalls = ['http://u:s3cret@h']\n";
+        let matrix = Matrix::read("m.toml", text.to_owned()).unwrap_or_else(|e| panic!("{}", e.message));
+        let words = ["bench-coord", "submit"].map(OsString::from);
+        let said = submit_of(&matrix, &matrix.cells[0], &words).err().map(|error| error.message).unwrap_or_default();
+        assert!(said.starts_with("m.toml:2: cell 1 ") && said.contains("invalid value 'http://***@h/'"), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
 }

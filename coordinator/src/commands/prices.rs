@@ -79,10 +79,7 @@ async fn table_text(allow_plaintext: &[String], from: &str, patience: Duration) 
         if !from.starts_with("https://") && !from.starts_with("http://") {
             return Err(CliError::usage("--from takes a file, or a URL that begins with https://"));
         }
-        let way = Way::of_url("--from", from, "http");
-        if let Some(refusal) = way.and_then(|way| way.refusal(allow_plaintext)) {
-            return Err(CliError::usage(refusal));
-        }
+        Way::check_url("--from", from, "http", allow_plaintext).map_err(CliError::usage)?;
         let failed = |error: reqwest::Error| not_had(from, error);
         let client = reqwest::Client::builder().timeout(patience);
         // a redirection must not lead off the encrypted way

@@ -46,9 +46,9 @@ pub(crate) struct Resolver<'a> {
     taken: HashSet<(usize, usize)>,
     /// The run whose questions they are: a part of the dataset, in which places mean nothing.
     run: Option<&'a str>,
-    /// Lines without an id, found by conversation and place.
+    /// Lines that name a conversation and a place in it, whatever id they have.
     by_place: Foreign,
-    /// Lines that were found by numbers, and those that were found by a text, though they have an id.
+    /// Lines that were found by an id that counts, and those that were found by a text, though they have an id.
     by_number: Foreign,
     by_words: Foreign,
 }
@@ -58,13 +58,15 @@ pub(crate) struct Resolver<'a> {
 enum By {
     /// The dataset's own id.
     Id,
-    /// Numbers of its conversation and of its place.
+    /// An id that counts, such as `locomo_3_qa17`.
     Number,
+    /// The conversation that it names, and the number of the question in it.
+    Place,
     /// The words of its question.
     Text,
 }
 
-/// Lines whose ids are not the dataset's.
+/// Lines that were found otherwise than by an id of the dataset.
 #[derive(Debug, Default)]
 struct Foreign {
     n: u64,
@@ -72,14 +74,6 @@ struct Foreign {
     without_text: u64,
     /// What the first of them says, and what it was taken for.
     first: Option<(String, String)>,
-}
-
-/// How lines were read that have no id of the dataset.
-enum How<'h> {
-    /// By the conversation and the number of the question in it; they have no ids.
-    Place,
-    /// By their ids, in these words.
-    Id(&'h str),
 }
 
 impl Foreign {
@@ -91,19 +85,12 @@ impl Foreign {
         }
     }
 
-    /// How they were read, in words; nothing where there are none.
-    fn say(&self, how: How<'_>) -> Option<String> {
+    /// How they were read: what is said of one, or of many. Nothing where there are none.
+    fn say(&self, one: &str, many: &str) -> Option<String> {
         let (given, id) = self.first.as_ref()?;
-        let n = self.n;
-        Some(match how {
-            How::Place if n == 1 => {
-                format!("1 question is named by its conversation and its place, counted from 0: {given} = {id}")
-            }
-            How::Place => format!(
-                "{n} questions are named by their conversation and their place, counted from 0; first: {given} = {id}"
-            ),
-            How::Id(how) if n == 1 => format!("1 id is not the dataset's: {how}: {given} = {id}"),
-            How::Id(how) => format!("{n} ids are not the dataset's: {how}; first: {given} = {id}"),
+        Some(match self.n {
+            1 => format!("1 {one}: {given} = {id}"),
+            n => format!("{n} {many}; first: {given} = {id}"),
         })
     }
 }
@@ -153,14 +140,21 @@ impl<'a> Resolver<'a> {
     /// The line's place and what ids look like.
     pub(crate) fn resolve(&mut self, line: &Line) -> Result<String, ImportError> {
         let ((bank, place), by) = self.find(line).ok_or_else(|| self.unknown(line))?;
-        let id = self.banks[bank].questions[place].id.clone();
-        match (by, &line.id) {
-            (By::Id, _) | (By::Text, None) => {}
-            (By::Text, Some(given)) => self.by_words.add(line, given, &id),
-            (By::Number, Some(given)) => self.by_number.add(line, given, &id),
-            (By::Number, None) => {
-                let conversation = line.banks.first().map_or("", String::as_str);
-                self.by_place.add(line, &format!("{conversation}, {}", line.index.unwrap_or_default()), &id);
+        let KnownBank { bank_id, questions } = &self.banks[bank];
+        let id = questions[place].id.clone();
+        match by {
+            By::Id => {}
+            By::Number => self.by_number.add(line, line.id.as_deref().unwrap_or_default(), &id),
+            By::Place => {
+                // of its names the one that was read: others may be no conversation's
+                let named = line.banks.iter().find(|name| self.bank(name) == Some(bank)).unwrap_or(bank_id);
+                self.by_place.add(line, &format!("{named}, {place}"), &id);
+            }
+            // a line without an id has nothing that could have been read as something else
+            By::Text => {
+                if let Some(given) = &line.id {
+                    self.by_words.add(line, given, &id);
+                }
             }
         }
         Ok(id)
@@ -173,8 +167,14 @@ impl<'a> Resolver<'a> {
             0 => ", with which their texts agree",
             _ => ", as nothing beside them says otherwise",
         });
-        let by_words = self.by_words.say(How::Id("found by the text of the question"));
-        let parts = [self.by_place.say(How::Place), self.by_number.say(How::Id(&how)), by_words];
+        let ids = |of: &Foreign, how: &str| {
+            of.say(&format!("id is not the dataset's: {how}"), &format!("ids are not the dataset's: {how}"))
+        };
+        let places = self.by_place.say(
+            "question is named by its conversation and its place, counted from 0",
+            "questions are named by their conversation and their place, counted from 0",
+        );
+        let parts = [places, ids(&self.by_number, &how), ids(&self.by_words, "found by the text of the question")];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -197,7 +197,7 @@ impl<'a> Resolver<'a> {
         if let (None, Some(bank), Some(place)) = (self.run, banks.first(), index)
             && self.fits(*bank, place, text)
         {
-            return Some(((*bank, place), By::Number));
+            return Some(((*bank, place), By::Place));
         }
         let text = text?.trim();
         let everywhere = || (0..self.banks.len()).collect::<Vec<usize>>();
@@ -392,6 +392,27 @@ mod tests {
         assert_eq!(placed.resolve(&line).ok().as_deref(), Some("conv-26:0"));
         let said = "1 question is named by its conversation and its place, counted from 0: conv-26, 0 = conv-26:0";
         assert_eq!(placed.say().as_deref(), Some(said));
+
+        // an id that is a hash was not read at all, but the names beside it, of which the first is no conversation's
+        let mut hashed = Resolver::new(&banks);
+        let hash = |id: &str, index| Line {
+            id: Some(id.into()),
+            banks: vec!["a run".into(), "conv-30".into()],
+            index: Some(index),
+            ..Line::default()
+        };
+        assert_eq!(hashed.resolve(&hash("7be1c0de", 1)).ok().as_deref(), Some("conv-30:1"));
+        let said = "1 question is named by its conversation and its place, counted from 0: conv-30, 1 = conv-30:1";
+        assert_eq!(hashed.say().as_deref(), Some(said));
+        assert_eq!(hashed.resolve(&hash("f00dfeed", 0)).ok().as_deref(), Some("conv-30:0"));
+        let said = hashed.say().expect("is told");
+        assert!(said.starts_with("2 questions are named by their conversation and their place, counted"), "{said}");
+        assert!(said.ends_with("; first: conv-30, 1 = conv-30:1"), "{said}");
+        // a number beside a conversation is a place too
+        let mut numbered = Resolver::new(&banks);
+        let line = Line { id: Some("1".into()), banks: vec!["30".into()], ..Line::default() };
+        assert_eq!(numbered.resolve(&line).ok().as_deref(), Some("conv-30:1"));
+        assert!(numbered.say().is_some_and(|said| said.ends_with("counted from 0: 30, 1 = conv-30:1")));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::{
 use bench_proto::text::{self, plain};
 use bench_report::terminal::{View, within};
 pub(crate) use bench_telemetry::on_github;
-use bench_telemetry::without_commands;
+use bench_telemetry::{logged, logged_json};
 
 /// What says that it is narrower is not believed: nothing could be read there.
 const NARROWEST: usize = 40;
@@ -62,11 +62,6 @@ fn say(line: &str) {
     let _ = writeln!(err, "{line}");
 }
 
-/// A text as it may stand in the log of whoever runs this program.
-fn logged(text: &str) -> Cow<'_, str> {
-    if on_github() { without_commands(text) } else { text.into() }
-}
-
 /// Whether a person sits in front of this program and can be asked.
 #[must_use]
 pub(crate) fn can_ask() -> bool {
@@ -83,8 +78,7 @@ pub(crate) async fn ask(question: &str) -> bool {
 /// Writes a value as pretty JSON to standard output.
 pub(crate) fn json<T: serde::Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) if on_github() => write(&json_without_commands(&text::json(&text))),
-        Ok(text) => write(&text::json(&text)),
+        Ok(text) => write(&logged_json(&text::json(&text))),
         Err(error) => note(&format!("cannot be shown as JSON: {error}")),
     }
 }
@@ -152,23 +146,9 @@ fn without_acts(text: &str) -> Cow<'_, str> {
     clean.into()
 }
 
-/// The same JSON: it stands in strings only, and no line of it begins with `::`.
-fn json_without_commands(json: &str) -> Cow<'_, str> {
-    if json.contains("##[") { json.replace("##[", r"##\u005b").into() } else { json.into() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_of_others_are_no_commands_to_the_runner_of_a_workflow() {
-        let line = serde_json::json!({ "answer": "##[set-env name=x]y", "\\##[": "::error::" });
-        let told = serde_json::to_string_pretty(&line).expect("is written");
-        let harmless = json_without_commands(&told);
-        assert!(!harmless.contains("##[") && without_commands(&harmless) == harmless, "{harmless}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).expect("is JSON"), line, "it says the same");
-    }
 
     #[test]
     fn colours_are_all_that_is_obeyed() {

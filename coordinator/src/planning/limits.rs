@@ -88,10 +88,6 @@ pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
     Ok(ProbePlan { recalls: run.latency_probe, rates })
 }
 
-/// What a run says about its traces.
-///
-/// # Errors
-/// Exit 2 for a URL that cannot lead to a trace, or holds what looks like a key.
 /// Refuses an address of traces that holds a key, or that leads nowhere: it stands in reports, whoever set it.
 ///
 /// # Errors
@@ -99,9 +95,13 @@ pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
 pub(crate) fn check_trace_url(setting: &str, url: &str) -> Result<(), CliError> {
     // first: what is said of anything else repeats it
     literal::check_link(setting, url).map_err(CliError::usage)?;
-    TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("--trace-url: {why}")))
+    TracePolicy::check_url(url).map_err(|why| CliError::usage(format!("{setting}: {why}")))
 }
 
+/// What a run says about its traces.
+///
+/// # Errors
+/// Exit 2 for a URL that cannot lead to a trace, or holds what looks like a key.
 fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliError> {
     let trace = &settings.trace;
     if let Some(url) = &trace.url {
@@ -114,4 +114,18 @@ fn trace_policy(settings: &bench_settings::Settings) -> Result<TracePolicy, CliE
         quantile: trace.quantile,
         rate: trace.rate,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_traces_is_refused_by_the_name_that_it_was_given_under() {
+        for setting in ["trace.url", "--trace-url"] {
+            let said =
+                check_trace_url(setting, "https://jaeger.example/trace/").expect_err("leads to no trace").message;
+            assert!(said.starts_with(&format!("{setting}: ")), "{said}");
+        }
+    }
 }

@@ -2,10 +2,8 @@
 //! found when the run rests. A watch whose process was killed is gone on with by the next.
 
 use bench_proto::summary::AccountsSpent;
-use bench_store::{RunEvent, RunRow, Runs};
+use bench_store::RunEvent;
 use serde::{Deserialize, Serialize};
-
-use crate::exit::CliError;
 
 /// Kind of the event that keeps how a watch began, as JSON of a [`Watched`].
 pub(crate) const WATCHED_EVENT: &str = "accounts_watched";
@@ -84,12 +82,9 @@ impl Watches {
     }
 }
 
-/// What was found of a run, over all times that it was executed; none where nobody was to watch.
-///
-/// # Errors
-/// What the store meets.
-pub(super) async fn found(store: &dyn Runs, run: &RunRow) -> Result<Option<AccountsSpent>, CliError> {
-    Ok(Watches::read(&store.events(run.run_no).await?).told())
+/// What was found of a run by its events, over all times that it was executed; none where nobody was to watch.
+pub(super) fn found(events: &[RunEvent]) -> Option<AccountsSpent> {
+    Watches::read(events).told()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::{
         records::list_or_lines,
         resolve::{KnownBank, KnownQuestion, Resolver},
     },
-    planning, results,
+    out, planning, results,
 };
 
 /// A mistake as files of corrections write it.
@@ -118,7 +118,11 @@ fn in_file(dataset: &dyn Dataset, file: &Path) -> Result<(Mistakes, Vec<String>,
     let text =
         bounded::text(file, bounded::RESULTS).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
     let mistakes = list_or_lines::<Mistake>(&text).map_err(in_file)?;
-    let (mistakes, reviewed) = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
+    let Resolved { mistakes, reviewed, said } = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
+    // a key that counts from 1 would correct other questions than it means
+    if let Some(said) = said {
+        out::note(&format!("{}: {said}", file.display()));
+    }
     Ok((mistakes, reviewed, file_name(file)))
 }
 
@@ -158,8 +162,19 @@ fn known_banks(dataset: &dyn Dataset) -> Result<Vec<KnownBank>, CliError> {
     (0..dataset.bank_count()).map(known).collect()
 }
 
-/// The mistakes by the dataset's ids, and the categories that were looked through: those that the file names questions of.
-fn resolve(banks: &[KnownBank], mistakes: &[Mistake]) -> Result<(Mistakes, Vec<String>), ImportError> {
+/// What a file names, in the dataset's terms.
+#[derive(Debug)]
+struct Resolved {
+    /// The mistakes by the dataset's ids.
+    mistakes: Mistakes,
+    /// The categories that were looked through: those that the file names questions of.
+    reviewed: Vec<String>,
+    /// How ids were read that are not the dataset's; nothing where all are.
+    said: Option<String>,
+}
+
+/// Which questions of the dataset a file's mistakes are of.
+fn resolve(banks: &[KnownBank], mistakes: &[Mistake]) -> Result<Resolved, ImportError> {
     let categories: BTreeMap<&str, &str> = banks
         .iter()
         .flat_map(|bank| &bank.questions)
@@ -184,7 +199,7 @@ fn resolve(banks: &[KnownBank], mistakes: &[Mistake]) -> Result<(Mistakes, Vec<S
         }
     }
     reviewed.sort_unstable();
-    Ok((found, reviewed))
+    Ok(Resolved { mistakes: found, reviewed, said: resolver.say() })
 }
 
 #[cfg(test)]
@@ -205,9 +220,10 @@ mod tests {
     fn mistakes_of_the_evidence_only_say_what_was_looked_through() {
         let text = r#"[{"question_id": "c-1:0", "correct_answer": "Ann", "error_type": "HALLUCINATION"},
             {"question_id": "c_0_qa1", "question": "when?", "correct_answer": "May", "error_type": "WRONG_CITATION"}]"#;
-        let (found, reviewed) =
+        let Resolved { mistakes, reviewed, said } =
             resolve(&banks(), &list_or_lines::<Mistake>(text).expect("is read")).expect("are known");
-        assert_eq!(found, Mistakes::from([("c-1:0".to_owned(), Some(Gold::Text("Ann".to_owned())))]));
+        assert!(said.is_some_and(|said| said.ends_with("with which their texts agree: c_0_qa1 = c-1:1")));
+        assert_eq!(mistakes, Mistakes::from([("c-1:0".to_owned(), Some(Gold::Text("Ann".to_owned())))]));
         assert_eq!(reviewed, ["odd", "plain"]);
         let lines = "{\"id\": \"c-1:1\"}\n\n{\"id\": \"c-9:1\"}\n";
         let unknown =
@@ -222,7 +238,7 @@ mod tests {
         let read = |answer: &str| {
             let text = format!("{{\"id\": \"c-1:0\", \"correct_answer\": {answer}}}");
             let mistakes = list_or_lines::<Mistake>(&text).map_err(|error| error.to_string())?;
-            Ok::<_, String>(resolve(&banks(), &mistakes).expect("is known").0["c-1:0"].clone())
+            Ok::<_, String>(resolve(&banks(), &mistakes).expect("is known").mistakes["c-1:0"].clone())
         };
         assert_eq!(read("7"), Ok(Some(Gold::Number(7.into()))));
         assert_eq!(read("\"7\""), Ok(Some(Gold::Text("7".to_owned()))));

@@ -87,10 +87,7 @@ impl Server {
                  MLFLOW_TRACKING_PASSWORD",
             ));
         }
-        let refusal = Way::of_url("--mlflow", url, "http").and_then(|way| way.refusal(&app.settings().allow_plaintext));
-        if let Some(refusal) = refusal {
-            return Err(CliError::usage(refusal));
-        }
+        Way::check_url("--mlflow", url, "http", &app.settings().allow_plaintext).map_err(CliError::usage)?;
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }

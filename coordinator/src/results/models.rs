@@ -32,8 +32,7 @@ pub(super) fn fill(summary: &mut Summary, spec: &RunSpec, events: &[RunEvent]) {
 
 /// What workers noted of replies, among all events of a run.
 pub(crate) fn served(events: &[RunEvent]) -> Vec<ServedNote> {
-    let noted = events.iter().filter(|event| event.kind == SERVED_EVENT);
-    noted.filter_map(|event| serde_json::from_str(&event.message).ok()).collect()
+    RunEvent::notes(events, SERVED_EVENT).collect()
 }
 
 fn models(spec: &RunSpec, notes: &[ServedNote]) -> Vec<ModelSummary> {

@@ -13,8 +13,7 @@ const MOST_WORDS: usize = 400;
 
 /// A warning with how often that was, and what the first one said at its end.
 pub(super) fn warning(system: &str, events: &[RunEvent]) -> Option<String> {
-    let noted = events.iter().filter(|event| event.kind == STARTED_AGAIN_EVENT);
-    let notes: Vec<StartedAgainNote> = noted.filter_map(|event| serde_json::from_str(&event.message).ok()).collect();
+    let notes: Vec<StartedAgainNote> = RunEvent::notes(events, STARTED_AGAIN_EVENT).collect();
     if notes.is_empty() {
         return None;
     }

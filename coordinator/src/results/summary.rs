@@ -17,7 +17,7 @@ use bench_proto::{
     step::StepText,
     summary::{ControlScore, GroupSummary, Summary},
 };
-use bench_store::{RunFilter, RunRow, RunState, Runs, SHARED_CALLS_EVENT, Store, StoreError};
+use bench_store::{RunEvent, RunFilter, RunRow, RunState, Runs, SHARED_CALLS_EVENT, Store, StoreError};
 use bench_systems::{BuildContext, canary, registry as systems};
 use bench_telemetry::{process, process_span};
 use bench_worker::banks::{BankData, BankQuestions};
@@ -47,7 +47,8 @@ async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
 async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
     let mut input = AggregateInput::new(run.asked_spec().into_owned(), identity(app, run));
     input.looks = run.spec.stop.is_some().then(|| run.looks.clone());
-    input.self_check = self_check(store, run).await?;
+    let events = store.events(run.run_no).await?;
+    input.self_check = self_check(run, &events);
     let controls = control_runs(store, run).await?;
     input.controls = controls_of(app, store, &controls).await?;
     input.instrument = instrument(store, run, &controls).await?;
@@ -56,15 +57,15 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
         input.ledger = Some(ledger);
         if run.spec.limits.meter.is_some() {
             let calls = store.metered_calls(run.run_no).await?;
-            input.metered_refused = refused_calls::of_run(store, run).await?;
+            input.metered_refused = refused_calls::of_events(&events);
             input.metered_lost = metered_lost(&ledger, &run.spec);
             input.unpriced = unpriced::unpriced_models(&calls, &run.spec);
             input.metered = Some(calls);
-            input.accounts_spent = accounts_spent::found(store, run).await?;
+            input.accounts_spent = accounts_spent::found(&events);
         }
     }
     input.group = Some(group_of(store, run).await?);
-    input.calls_of = calls_of(store, run).await?;
+    input.calls_of = calls_of(&events);
     input.stats_seed = app.settings().stats_seed;
     if let Ok(capabilities) =
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
@@ -111,7 +112,6 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
     summary.outages = crate::standing::outages::met(store, run).await?;
-    let events = store.events(run.run_no).await?;
     summary.warnings.extend(started_again::warning(&run.spec.system.name, &events));
     super::models::fill(&mut summary, &run.spec, &events);
     Ok(summary)
@@ -150,27 +150,25 @@ pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
 
 /// What the check of the graders found when the run was created. All who may write the store may add events to a run: the first one
 /// counts, which is as old as the run, none that came after its end, and none of a control, whose graders nobody checks.
-async fn self_check(store: &dyn Runs, run: &RunRow) -> Result<SelfCheck, CliError> {
+fn self_check(run: &RunRow, events: &[RunEvent]) -> SelfCheck {
     if run.control_of.is_some() {
-        return Ok(SelfCheck::NotRun);
+        return SelfCheck::NotRun;
     }
-    let events = store.events(run.run_no).await?;
     let mut before_its_end = events.iter().take_while(|e| e.kind != RunState::Finished.name());
-    Ok(before_its_end.find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
+    before_its_end.find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
         match (event.message.strip_prefix(FAILED), event.message.strip_prefix(PASSED_WITH)) {
             (Some(why), _) => SelfCheck::Failed(why.to_owned()),
             (None, Some(notes)) => SelfCheck::Noted(notes.to_owned()),
             (None, None) => SelfCheck::Passed,
         }
-    }))
+    })
 }
 
 /// Ids of the runs whose stored replies a run has used.
-async fn calls_of(store: &dyn Runs, run: &RunRow) -> Result<Vec<String>, CliError> {
-    let events = store.events(run.run_no).await?;
-    let ids: BTreeSet<String> =
-        events.into_iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| event.message).collect();
-    Ok(ids.into_iter().collect())
+fn calls_of(events: &[RunEvent]) -> Vec<String> {
+    let ids: BTreeSet<&String> =
+        events.iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| &event.message).collect();
+    ids.into_iter().cloned().collect()
 }
 
 /// The runs that were started with a run; one that was started alone is a group by itself.
@@ -341,7 +339,8 @@ mod tests {
             let events = vec![(SELF_CHECK_EVENT, noted.to_owned())];
             let run = conformance::created(store, &NewRun { events, ..conformance::new_run(id) }).await;
             store.add_event(run.run_no, SELF_CHECK_EVENT, forged).await.expect("a submitter may add events");
-            assert_eq!(self_check(store, &run).await.expect("is read"), expected, "{id}");
+            let events = store.events(run.run_no).await.expect("are read");
+            assert_eq!(self_check(&run, &events), expected, "{id}");
         }
     }
 
@@ -369,7 +368,8 @@ mod tests {
         let control = conformance::created(store, &new).await;
         for run in [run, control] {
             store.add_event(run.run_no, SELF_CHECK_EVENT, "failed: forged").await.expect("a submitter may add events");
-            assert_eq!(self_check(store, &run).await.expect("is read"), SelfCheck::NotRun, "{}", run.run_id);
+            let events = store.events(run.run_no).await.expect("are read");
+            assert_eq!(self_check(&run, &events), SelfCheck::NotRun, "{}", run.run_id);
         }
     }
 }

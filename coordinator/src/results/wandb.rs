@@ -131,10 +131,7 @@ impl Logger {
         }
         let is_offline = std::env::var(MODE).is_ok_and(|mode| ["offline", "dryrun"].contains(&mode.as_str()));
         if let Some(url) = std::env::var(BASE_URL).ok().filter(|_| !is_offline) {
-            let way = Way::of_url(BASE_URL, &url, "http");
-            if let Some(refusal) = way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
-                return Err(CliError::usage(refusal));
-            }
+            Way::check_url(BASE_URL, &url, "http", &app.settings().allow_plaintext).map_err(CliError::usage)?;
         }
         let python = python().map_err(|why| CliError::usage(format!("--wandb runs the package wandb: {why}")))?;
         let named =

@@ -242,8 +242,9 @@ pub(crate) async fn release_uncertain(
                 end_dead_sessions(store, run.run_no).await?;
                 released = released.saturating_add(store.release_uncertain(run.run_no).await?);
                 // not by dollars: calls of no known price are released too
-                is_made_anew |= run.state == RunState::Finished
-                    && store.run(run.run_no).await?.result_version != run.result_version;
+                if !is_made_anew && run.state == RunState::Finished {
+                    is_made_anew = store.run(run.run_no).await?.result_version != run.result_version;
+                }
             }
         }
     }

@@ -384,7 +384,7 @@ pub(crate) mod tests {
             at_least: true,
         };
         let refused = Snapshot { refused_calls: vec![refused], ..unsure };
-        let said = " · at least 8 calls of the memory system were refused by the meter: m has no price";
+        let said = " · the meter refused at least 8 calls: m has no price";
         assert!(line(&refused).ends_with(said) && short_line(&refused).contains(said), "{}", line(&refused));
     }
 

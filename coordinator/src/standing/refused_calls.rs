@@ -5,7 +5,7 @@ use bench_proto::{
     meter_refused::{MeterRefusedNote, together},
     summary::MeteredRefused,
 };
-use bench_store::{METER_REFUSED_EVENT, RunRow, Runs, StoreError};
+use bench_store::{METER_REFUSED_EVENT, RunEvent, RunRow, Runs, StoreError};
 
 /// How often each reason was met, most calls first.
 ///
@@ -22,12 +22,18 @@ pub(crate) async fn of_run(store: &dyn Runs, run: &RunRow) -> Result<Vec<Metered
 pub(crate) async fn of_runs(store: &dyn Runs, runs: &[RunRow]) -> Result<Vec<MeteredRefused>, StoreError> {
     let mut notes = Vec::new();
     for run in runs.iter().filter(|run| run.spec.limits.meter.is_some()) {
-        let events = store.events(run.run_no).await?;
-        let of_run = events.into_iter().filter(|event| event.kind == METER_REFUSED_EVENT);
-        // what is no such note says nothing
-        notes.extend(of_run.filter_map(|event| serde_json::from_str::<MeterRefusedNote>(&event.message).ok()));
+        notes.extend(notes_of(&store.events(run.run_no).await?));
     }
     Ok(together(notes))
+}
+
+/// The same by the events of one run.
+pub(crate) fn of_events(events: &[RunEvent]) -> Vec<MeteredRefused> {
+    together(notes_of(events))
+}
+
+fn notes_of(events: &[RunEvent]) -> impl Iterator<Item = MeterRefusedNote> {
+    RunEvent::notes(events, METER_REFUSED_EVENT)
 }
 
 #[cfg(test)]
@@ -52,7 +58,7 @@ mod tests {
         }
         let refused = of_run(store, &run).await.expect("is read");
         let told: Vec<String> = refused.iter().map(MeteredRefused::words).collect();
-        assert_eq!(told, ["at least 4 calls of the memory system were refused by the meter: m has no price"]);
+        assert_eq!(told, ["the meter refused at least 4 calls: m has no price"]);
         let mut second: NewRun = conformance::new_run("s");
         second.spec.limits.meter = Some(MeterPlan::default());
         let second = conformance::created(store, &second).await;

@@ -11,9 +11,6 @@ use bench_proto::{
 /// Dollars of unattributed calls, as a share of an amount that they may belong to, up to which that amount is told.
 const MOST_UNATTRIBUTED: f64 = 0.01;
 
-/// What a system does while a bank is filled.
-const FILLING: [Stage; 2] = [Stage::Retain, Stage::Consolidate];
-
 /// Calls for one bank.
 #[derive(Default)]
 struct OfBank {
@@ -26,7 +23,7 @@ impl OfBank {
     fn add(&mut self, of: &MeteredCalls) {
         add(&mut self.all, of);
         match of.key.stage {
-            stage if FILLING.contains(&stage) => add(&mut self.filling, of),
+            stage if Stage::FILLING.contains(&stage) => add(&mut self.filling, of),
             Stage::Unattributed => add(&mut self.unattributed, of),
             _ => {}
         }
@@ -87,8 +84,8 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     let dollars = |stages: &[Stage]| {
         stages.iter().filter_map(|stage| by_stage.get(stage)).fold(0.0, |sum, of| sum + of.usd_list())
     };
-    let filling = dollars(&FILLING);
-    let asking = dollars(&[Stage::Recall, Stage::Answer]);
+    let filling = dollars(&Stage::FILLING);
+    let asking = dollars(&Stage::ASKING);
     let unattributed = dollars(&[Stage::Unattributed]);
     let per = |usd: f64, times: f64, of: u64| {
         let each = |usd: f64| times * usd / of as f64;
@@ -125,7 +122,7 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
 /// Calls that questions took, and dollars as if no reply had come from the store: what is stored, checked or not attributed is for none
 /// of them.
 pub(crate) fn of_questions(metered: &MeteredSummary) -> (u64, f64) {
-    let asking = metered.by_stage.iter().filter(|of| matches!(of.stage, Stage::Recall | Stage::Answer));
+    let asking = metered.by_stage.iter().filter(|of| Stage::ASKING.contains(&of.stage));
     asking.fold((0, 0.0), |(calls, usd), of| (calls + of.figures.calls, usd + of.figures.usd_list()))
 }
 
@@ -149,12 +146,7 @@ pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) ->
              around the meter then, nobody can say"
         ));
     }
-    if let Some(faults) = metered.faults.as_ref().filter(|_| metered.total.failed_on_purpose > 0) {
-        warnings.push(format!(
-            "{} of the memory system's {} failed calls were failed on purpose ({faults}): its score is one of bad weather",
-            metered.total.failed_on_purpose, metered.total.failed
-        ));
-    }
+    warnings.extend(metered.faults.as_deref().and_then(|faults| of_faults(faults, &metered.total)));
     if counted_here > 0 {
         warnings.push(format!(
             "the provider told no tokens of {counted_here} of the memory system's {calls} calls: they were counted here, and what \
@@ -171,6 +163,21 @@ pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) ->
         warnings.push(format!("the memory system's calls of {unpriced} have no price and count as free"));
     }
     warnings
+}
+
+/// What calls have met on purpose. That one was slow is not told of it: it ends as any other.
+fn of_faults(faults: &str, total: &MeteredFigures) -> Option<String> {
+    let MeteredFigures { failed, failed_on_purpose, .. } = *total;
+    if failed_on_purpose > 0 {
+        return Some(format!(
+            "{failed_on_purpose} of the memory system's {failed} failed calls were failed on purpose ({faults}): its score is one of \
+             bad weather"
+        ));
+    }
+    let may_be_slow = faults.contains("slow=") && total.calls + total.stored_calls > 0;
+    may_be_slow.then(|| {
+        format!("calls of the memory system may have been slowed on purpose ({faults}): its latencies are those of bad weather")
+    })
 }
 
 /// What it means that accounts say more than was booked. `unpriced` are the models that have answered and have no price: what was paid
@@ -320,11 +327,8 @@ mod tests {
         assert_eq!((told.total.failed, told.total.calls, told.total.is_seen()), (52, 0, true));
         let warned = warnings(&told, &BTreeSet::new());
         assert!(warned.iter().all(|line| !line.contains("has seen no call")), "{warned:?}");
-        assert!(
-            warned[0].starts_with("50 calls of the memory system were refused by the meter: my-own-model has no price"),
-            "{warned:?}"
-        );
-        assert!(warned[1].starts_with("2 calls of"), "{warned:?}");
+        assert!(warned[0].starts_with("the meter refused 50 calls: my-own-model has no price"), "{warned:?}");
+        assert!(warned[1].starts_with("the meter refused 2 calls: other"), "{warned:?}");
     }
 
     #[test]
@@ -338,14 +342,23 @@ mod tests {
 
     #[test]
     fn p34_faults_that_no_call_has_met_make_no_bad_weather() {
-        let faults = Some("429=0.2".to_owned());
-        let warned = |calls: &[MeteredCalls]| {
-            let told = summary(calls, Around { faults: faults.clone(), ..around(&|_| String::new()) });
-            warnings(&told, &BTreeSet::new()).iter().any(|line| line.contains("bad weather"))
+        let warned = |faults: &str, calls: &[MeteredCalls]| {
+            let told = summary(calls, Around { faults: Some(faults.to_owned()), ..around(&|_| String::new()) });
+            let weather = warnings(&told, &BTreeSet::new()).into_iter().filter(|line| line.contains("bad weather"));
+            weather.collect::<Vec<_>>().join("; ")
         };
         let stored = calls(Some(0), Stage::Retain, MeteredEnd::Stored, 110, "0");
-        assert!(!warned(std::slice::from_ref(&stored)));
-        assert!(warned(&[stored, calls(Some(0), Stage::Retain, MeteredEnd::FailedOnPurpose(429), 1, "0")]));
+        let failed = calls(Some(0), Stage::Retain, MeteredEnd::FailedOnPurpose(429), 1, "0");
+        let both = [stored.clone(), failed];
+        assert_eq!(warned("429=0.2", std::slice::from_ref(&stored)), "");
+        let told =
+            "1 of the memory system's 1 failed calls were failed on purpose (429=0.2): its score is one of bad weather";
+        assert_eq!(warned("429=0.2", &both), told);
+        // nothing tells of a call that it was slow
+        let told = "calls of the memory system may have been slowed on purpose (slow=0.5): its latencies are those of bad weather";
+        assert_eq!(warned("slow=0.5", &[stored]), told);
+        assert_eq!(warned("slow=0.5", &[]), "");
+        assert!(warned("429=0.2,slow=0.5", &both).starts_with("1 of the memory system's 1 failed calls"));
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub trait Admission: Send + Sync {
     /// Why not: told to the client in its provider's words.
     async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal>;
 
-    /// A request of a run, whose key it has, cannot be read or asks for what is not forwarded; the `code` of its answer, and why. It is
-    /// refused in any case.
-    async fn unreadable(&self, _address: &Address, _code: &'static str, _why: &str) {}
+    /// A request of a run, whose key it has, is refused for what does not pass by itself, here or by [`admit`](Self::admit); the `code` of
+    /// its answer, and why. Told once for each, when nothing is held for it any more and before its client hears so.
+    async fn refused(&self, _address: &Address, _code: &'static str, _why: &str) {}
 
     /// Whether a request may be sent, and where to. It may wait here for its turn; the future is dropped when the client leaves.
     ///

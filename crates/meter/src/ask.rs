@@ -17,7 +17,7 @@ mod tools;
 
 use std::{fmt, sync::OnceLock};
 
-use bench_models::{classify, tokens::Encoding};
+use bench_models::{classify::holds_key, tokens::Encoding};
 use bench_proto::ids::Sha256Hash;
 use http::HeaderMap;
 use hyper::body::Bytes;
@@ -215,6 +215,7 @@ impl Asked {
             (None, None) if operation == Operation::Models => String::new(),
             (None, None) => return Err(refuse(Some("model"), "model: say which model is asked")),
         };
+        // a mistake in a system's settings would put it into the books
         if holds_key(&model) || named.as_deref().is_some_and(holds_key) {
             return Err(refuse(Some("model"), "model: its name looks like a key, and names stand in reports"));
         }
@@ -255,11 +256,6 @@ impl Asked {
 
 fn is_model(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_MODEL && !name.chars().any(char::is_control)
-}
-
-/// Whether a name is, or holds, what looks like a key: a mistake in a system's settings would put it into the books.
-fn holds_key(name: &str) -> bool {
-    classify::one_line(name, None).contains("[key]")
 }
 
 /// The key of a request: each provider has a header of its own for it.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    address::{self, Address, Operation, Target},
+    address::{self, Operation, Target},
     admission::{Admission, Admitted},
     ask::{self, Asked},
     events::Splitter,
@@ -72,9 +72,21 @@ impl Exchange {
         let answered = async {
             let target = self.look(&head, target)?;
             let body = self.authenticate(&head.headers, &target, body).await?;
-            let (body, part) = self.body(&head.headers, body).await?;
-            arrived();
-            self.forward(head, target, body, part).await
+            let address = target.address.clone();
+            let forwarded = async {
+                check_encoding(&head.headers)?;
+                let (body, part) = self.body(&head.headers, body).await?;
+                arrived();
+                self.forward(head, target, body, part).await
+            };
+            match forwarded.await {
+                // counted before the client hears so: what fails by it is told of afterwards
+                Err(rejection) if rejection.lasts() => {
+                    self.admission.refused(&address, rejection.code(), rejection.kept()).await;
+                    Err(rejection)
+                }
+                forwarded => forwarded,
+            }
         };
         answered.await.unwrap_or_else(|rejection| respond(&rejection, form))
     }
@@ -93,12 +105,7 @@ impl Exchange {
         if ask::token(&head.headers).is_empty() {
             return Err(Refusal::ForeignKey.into());
         }
-        match head.headers.get(CONTENT_ENCODING) {
-            Some(encoding) if encoding != "identity" => {
-                Err(Rejection::encoded(&String::from_utf8_lossy(encoding.as_bytes())))
-            }
-            _ => Ok(target),
-        }
+        Ok(target)
     }
 
     /// The body, once it is known whose it is: who has no key of the run takes no room.
@@ -144,8 +151,7 @@ impl Exchange {
         let read = async {
             let mut whole = Vec::with_capacity(length.unwrap_or(0));
             while let Some(frame) = next_frame(&mut body).await {
-                let broken = |_| Rejection::unreadable(None, "the body of the request broke off");
-                let Ok(bytes) = frame.map_err(broken)?.into_data() else { continue };
+                let Ok(bytes) = frame.map_err(|_| Rejection::broken_off())?.into_data() else { continue };
                 if whole.len() + bytes.len() > most {
                     return Err(Rejection::too_large(most));
                 }
@@ -169,23 +175,12 @@ impl Exchange {
         body: Bytes,
         part: Part,
     ) -> Result<Response<Given>, Rejection> {
-        let address = target.address.clone();
-        let asked = match Asked::read(target, head.uri.query(), &head.headers, body) {
-            Ok(asked) => asked,
-            Err(rejection) => return Err(self.counted(&address, rejection).await),
-        };
+        let asked = Asked::read(target, head.uri.query(), &head.headers, body)?;
         let mut admitted = self.admission.admit(&asked).await?;
         let upstream = admitted.upstream();
         let source = match admitted.stored() {
             Some(stored) => Source::Store(stored),
-            None => match url::provider_url(&upstream, &asked) {
-                Ok(url) => Source::Provider(url),
-                Err(rejection) => {
-                    // nothing is sent: what was held for it is free before it is told of
-                    drop(admitted);
-                    return Err(self.counted(&address, rejection).await);
-                }
-            },
+            None => Source::Provider(url::provider_url(&upstream, &asked)?),
         };
         // before it is looked at who answers: equal runs meet equal faults, whatever is stored by then
         let (is_slow, fault) = self.draw(&asked, admitted.as_ref());
@@ -226,12 +221,6 @@ impl Exchange {
         answered.await.unwrap_or_else(|_| Err(Rejection::cut("the meter failed; its log says why")))
     }
 
-    /// A rejection for what a request asks, once whoever counts has been told of it.
-    async fn counted(&self, address: &Address, rejection: Rejection) -> Rejection {
-        self.admission.unreadable(address, rejection.code(), rejection.kept()).await;
-        rejection
-    }
-
     /// What a request meets on purpose: whether it is slow, and the status that it is answered with.
     fn draw(&self, asked: &Asked, admitted: &dyn Admitted) -> (bool, Option<FaultKind>) {
         let settings = &self.common.settings;
@@ -262,6 +251,16 @@ fn answer_stored(flight: Flight, stored: StoredReply) -> Response<Given> {
         response.headers_mut().insert(CONTENT_TYPE, kind);
     }
     response
+}
+
+/// Refuses a body that cannot be read as it is.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => {
+            Err(Rejection::encoded(&String::from_utf8_lossy(encoding.as_bytes())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What comes next of a body.

@@ -32,6 +32,8 @@ pub(crate) struct Rejection {
     message: String,
     /// What is wrong with a body that the message may quote.
     quotes: Option<Category>,
+    /// See [`Rejection::lasts`]. Not of what the state of the run says by itself: it has ended, is stopped, has no money left.
+    lasts: bool,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
 }
@@ -40,7 +42,13 @@ const INVALID: &str = "invalid_request_error";
 
 impl Rejection {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, code, param: None, message: message.into(), quotes: None, retry_after: None, allow: None }
+        let message = message.into();
+        Self { status, kind, code, param: None, message, quotes: None, lasts: false, retry_after: None, allow: None }
+    }
+
+    /// It does not pass by itself: somebody has to do something about it.
+    pub(crate) const fn lasts(&self) -> bool {
+        self.lasts
     }
 
     pub(crate) fn code(&self) -> &'static str {
@@ -84,7 +92,12 @@ impl Rejection {
 
     pub(crate) fn unreadable(param: Option<&'static str>, message: impl Into<String>) -> Self {
         let param = param.map(Cow::Borrowed);
-        Self { param, ..Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message) }
+        Self { param, lasts: true, ..Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message) }
+    }
+
+    /// The client left, or its connection did: the same request may come whole the next time.
+    pub(crate) fn broken_off() -> Self {
+        Self { lasts: false, ..Self::unreadable(None, "the body of the request broke off") }
     }
 
     /// A parameter of the query that is not passed on.
@@ -99,12 +112,13 @@ impl Rejection {
     pub(crate) fn encoded(encoding: &str) -> Self {
         let shown: String = encoding.chars().take(40).collect();
         let message = format!("the meter reads bodies as they are: send it without content-encoding {shown}");
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_encoding", message)
+        let plain = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_encoding", message);
+        Self { lasts: true, ..plain }
     }
 
     pub(crate) fn too_large(most: usize) -> Self {
         let message = format!("a request through the meter has at most {most} bytes: send less at a time");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large", message)
+        Self { lasts: true, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large", message) }
     }
 
     pub(crate) fn slow_body() -> Self {
@@ -195,6 +209,7 @@ impl Rejection {
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         let new = |status, kind, code, message: &str| Self::new(status, kind, code, message);
+        let lasting = |status, code, message: &str| Self { lasts: true, ..Self::new(status, INVALID, code, message) };
         match refusal {
             Refusal::UnknownRun => {
                 let why = "no run has the name in the base URL: take the address from `bench-coord meter url RUN`";
@@ -209,21 +224,23 @@ impl From<Refusal> for Rejection {
                 new(StatusCode::FORBIDDEN, INVALID, "run_ended", &message)
             }
             Refusal::ModelNotAllowed { model, allowed } => {
-                let message = format!("the run may not use {model}; it may use {}", allowed.join(", "));
-                Self {
-                    param: Some("model".into()),
-                    ..new(StatusCode::FORBIDDEN, INVALID, "model_not_allowed", &message)
-                }
+                // first what to do: whoever keeps it may cut a long list
+                let message = format!(
+                    "the run may not use {0}: submit it with --meter-allow {0} too; it may use {1}",
+                    shown(&model),
+                    allowed.join(", ")
+                );
+                Self { param: Some("model".into()), ..lasting(StatusCode::FORBIDDEN, "model_not_allowed", &message) }
             }
             Refusal::UnknownModel(why) => {
-                Self { param: Some("model".into()), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &why) }
+                Self { param: Some("model".into()), ..lasting(StatusCode::NOT_FOUND, "model_not_found", &why) }
             }
             Refusal::UnknownBank(bank) => {
-                let shown: String = bank.chars().filter(|c| !c.is_control()).take(100).collect();
                 let message = format!(
-                    "the run has no bank {shown}, which the base URL names: take the address from bench_coord.meter_url(bank), or the one without a bank from `bench-coord meter url RUN`"
+                    "the run has no bank {}, which the base URL names: take the address from bench_coord.meter_url(bank), or the one without a bank from `bench-coord meter url RUN`",
+                    shown(&bank)
                 );
-                new(StatusCode::NOT_FOUND, INVALID, "unknown_bank", &message)
+                lasting(StatusCode::NOT_FOUND, "unknown_bank", &message)
             }
             Refusal::Busy { retry_after, reason } => Self::busy(retry_after, &reason),
             // 429 would be repeated until the SDK gives up, and then again by the system under test
@@ -237,6 +254,12 @@ impl From<Refusal> for Rejection {
             }
         }
     }
+}
+
+/// A name that a request has brought, in one line and not too long for what is said of it.
+fn shown(name: &str) -> String {
+    const LONGEST: usize = 100;
+    name.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect()
 }
 
 #[cfg(test)]
@@ -274,6 +297,53 @@ mod tests {
             assert_eq!((seen, body["type"].as_str()), (status, Some("error")));
             assert_eq!(body["error"]["type"], kind);
         }
+    }
+
+    #[test]
+    fn p34_what_does_not_pass_by_itself_is_told_apart_from_what_does() {
+        let busy = Refusal::Busy { retry_after: Duration::from_secs(1), reason: "its turn".to_owned() };
+        let not_allowed = Refusal::ModelNotAllowed { model: "m".to_owned(), allowed: vec!["a".to_owned()] };
+        for (refusal, lasts) in [
+            (not_allowed, true),
+            (Refusal::UnknownModel("m".into()), true),
+            (Refusal::UnknownBank("b".into()), true),
+            (Refusal::UnknownRun, false),
+            (Refusal::ForeignKey, false),
+            (Refusal::RunEnded("completed".into()), false),
+            (busy, false),
+            (Refusal::OverBudget("spent".into()), false),
+            (Refusal::Stopped("stopped".into()), false),
+            (Refusal::Unavailable("no store".into()), false),
+        ] {
+            assert_eq!(Rejection::from(refusal.clone()).lasts(), lasts, "{refusal:?}");
+        }
+        for (rejection, lasts) in [
+            (Rejection::unreadable(None, "no model"), true),
+            (Rejection::foreign_parameter("model"), true),
+            (Rejection::encoded("gzip"), true),
+            (Rejection::too_large(1), true),
+            (Rejection::broken_off(), false),
+            (Rejection::slow_body(), false),
+            (Rejection::no_room(), false),
+            (Rejection::fault(FaultKind::Status(404)), false),
+        ] {
+            assert_eq!(rejection.lasts(), lasts, "{rejection:?}");
+        }
+    }
+
+    #[test]
+    fn p34_what_a_refused_call_is_told_of_says_what_to_do() {
+        let allowed = vec!["gpt-4o".to_owned(), "text-*".to_owned()];
+        let not_allowed = Refusal::ModelNotAllowed { model: "o1\npro".to_owned(), allowed };
+        let why = "the run may not use o1pro: submit it with --meter-allow o1pro too; it may use gpt-4o, text-*";
+        assert_eq!(Rejection::from(not_allowed).kept(), why);
+        // whoever keeps it cuts what is long
+        let long = "x".repeat(300);
+        let not_allowed = Refusal::ModelNotAllowed { model: long.clone(), allowed: vec![long.clone()] };
+        let rejection = Rejection::from(not_allowed);
+        assert!(rejection.kept().find(" too; ").is_some_and(|at| at < 280), "{}", rejection.kept());
+        let rejection = Rejection::from(Refusal::UnknownBank(long));
+        assert!(rejection.kept().len() < 300 && rejection.kept().contains("meter_url(bank)"), "{}", rejection.kept());
     }
 
     #[test]

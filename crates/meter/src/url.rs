@@ -15,7 +15,11 @@ const AZURE_API_VERSION: &str = "2024-10-21";
 
 /// The URL of a request at its provider.
 pub(crate) fn provider_url(upstream: &Upstream, asked: &Asked) -> Result<Url, Rejection> {
-    let wrong = || Rejection::from(Refusal::Unavailable("the base URL of the provider cannot be used".to_owned()));
+    // it does not pass by itself
+    let wrong = || {
+        let why = "the base URL of the account cannot be used: set accounts.NAME.base_url where the meter runs";
+        Rejection::from(Refusal::UnknownModel(why.to_owned()))
+    };
     let mut url = Url::parse(&upstream.base_url).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
         return Err(wrong());
@@ -197,7 +201,8 @@ mod tests {
             assert_eq!(sent(base, paths, path, None, body).is_ok(), is_sent, "{base} {body}");
         }
         for base in ["", "ftp://x/v1", "mailto:x", "nothing"] {
-            assert!(sent(base, Paths::OpenAi, "v1/responses", None, r#"{"model":"m"}"#).is_err(), "{base}");
+            let refused = sent(base, Paths::OpenAi, "v1/responses", None, r#"{"model":"m"}"#).expect_err(base);
+            assert!(refused.lasts() && refused.kept().contains("accounts.NAME.base_url"), "{base}: {refused:?}");
         }
     }
 }

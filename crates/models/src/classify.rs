@@ -130,6 +130,12 @@ pub fn one_line(text: &str, key: Option<&str>) -> String {
     line
 }
 
+/// Whether a name is, or holds, what [`one_line`] would not show: the key of a metered run, or what looks like a provider's.
+#[must_use]
+pub fn holds_key(name: &str) -> bool {
+    redact::run_key(name.as_bytes()).is_some() || scrub_word(name) != name
+}
+
 /// Replaces what looks like a key (`sk-…`, also when the provider has masked its middle).
 fn scrub_word(word: &str) -> String {
     let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
@@ -310,6 +316,19 @@ mod tests {
     fn assert_told(responses: &[Told]) {
         for (status, body, class, code) in responses {
             assert_eq!(class_and_code(*status, body), (*class, (*code).to_owned()), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn names_that_hold_keys_are_known() {
+        let run_key = format!("bm-{}", "0af3".repeat(10));
+        for name in
+            [run_key.as_str(), &format!("m/{run_key}"), "sk-planted0123456789", "m:sk-pr***89", "my sk-12345678"]
+        {
+            assert!(holds_key(name) && one_line(name, None).contains("[key]"), "{name}");
+        }
+        for name in ["gpt-4o", "", "ask-me-about-birds", "sk-1", "bm-25", "m-[key]", "two  words"] {
+            assert!(!holds_key(name), "{name}");
         }
     }
 

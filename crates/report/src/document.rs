@@ -45,6 +45,7 @@ use bench_proto::{
 
 pub(crate) use judges::spread as judge_spread;
 pub(crate) use latency::probe_p50;
+pub(crate) use metered::{HEADING as METERED, cut_calls};
 pub(crate) use stopping::{ended as stopped, saved};
 
 use crate::{
@@ -105,7 +106,8 @@ fn top(summary: &Summary) -> Vec<Block> {
         blocks.push(Block::Labels(summary.labels.clone()));
     }
     if let Some(spread) = judge_spread(summary) {
-        blocks.push(Block::Headline(format!("{}: {}", spread.said, spread.values.join(", "))));
+        let over = spread.over.map(|over| format!("; {over}")).unwrap_or_default();
+        blocks.push(Block::Headline(format!("{}: {}{over}", spread.said, spread.values.join(", "))));
     }
     blocks.push(Block::Headline(headline_line(summary)));
     blocks.push(Block::Verdict(summary.run.verdict, summary.run.reasons.clone()));
@@ -440,6 +442,7 @@ mod tests {
     use bench_proto::{spec::RunSpec, summary::DatasetSummary};
 
     use super::*;
+    use crate::golden;
 
     #[test]
     fn a_fair_sample_says_what_its_quotas_do_to_the_score() {
@@ -449,8 +452,7 @@ mod tests {
         spec.sample.sampler = "hash".to_owned();
         (spec.sample.stratified, spec.sample.census) = (true, false);
         spec.dataset.profile.presets.fair = None;
-        let text = include_str!("../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         let mut says = |spec: &RunSpec| {
             summary.dataset = DatasetSummary::from(spec);
             crate::markdown::render_blocks(&document(&summary)).contains("0.27 points too low to 0.32 points too high")

@@ -10,7 +10,7 @@ use bench_proto::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::mlflow::PLACES;
+use crate::settings::settings_of;
 
 /// Version of the schema.
 pub const SCHEMA_VERSION: &str = "0.3.0";
@@ -76,8 +76,7 @@ fn model_info(shown: &str, mut details: Value) -> Value {
 fn about_system(summary: &Summary) -> Value {
     let spec = &summary.spec;
     // a record is published: where the system is, and the code of one of one's own, stay here
-    let settings: BTreeMap<&String, &Value> =
-        spec.system_settings.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())).collect();
+    let settings: BTreeMap<&String, &Value> = settings_of(spec).collect();
     let settings = serde_json::to_string(&settings).unwrap_or_default();
     texts([
         ("memory_system", spec.system.clone()),
@@ -187,10 +186,7 @@ fn judged(summary: &Summary, metric: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn golden() -> Summary {
-        serde_json::from_str(include_str!("../../../proto/golden/report.v4.json")).expect("the golden report is read")
-    }
+    use crate::golden;
 
     fn is_texts(value: &Value) -> bool {
         value.as_object().is_some_and(|all| all.values().all(Value::is_string))
@@ -198,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_record_has_what_the_schema_requires_in_the_types_that_it_wants() {
-        let summary = golden();
+        let summary = golden::report();
         let record = record(&summary, Around { made_at: 1_790_000_000, version: "0.2.0" });
         for text in ["schema_version", "evaluation_id", "retrieved_timestamp"] {
             assert!(record[text].is_string(), "{text}: {record:#}");
@@ -227,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_record_holds_neither_the_code_of_a_system_nor_where_it_is() {
-        let mut summary = golden();
+        let mut summary = golden::report();
         let adapter =
             json!({"name": "mine", "code": {"files": {"mine.py": "SOURCE of-mine"}}, "url": "http://of-mine"});
         summary.spec.system_settings.insert("adapter".to_owned(), adapter);
@@ -243,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_judge_stands_with_its_metric_alone() {
-        let mut summary = golden();
+        let mut summary = golden::report();
         summary.spec.judges = vec!["openai:a".to_owned(), "anthropic:b".to_owned()];
         let of = |metric: &str| judged(&summary, metric).map(|judged| judged["judges"][0]["model_info"]["id"].clone());
         assert_eq!((of("judge"), of("judge-2")), (Some(json!("openai/a")), Some(json!("anthropic/b"))));

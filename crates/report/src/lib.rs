@@ -24,6 +24,7 @@
 //! | [`published`] | a run among published results of its dataset |
 //! | [`site`] | static pages of many runs: a leaderboard for each dataset, a page for each pair of systems |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
+//! | `settings` | which settings of a memory system a result tells |
 //! | `figures` | how a number is written |
 //! | `escape` | text in XML and HTML |
 //! | `words` | what a word means, said where it stands |
@@ -58,6 +59,9 @@ mod blocks;
 mod document;
 mod escape;
 mod figures;
+#[cfg(test)]
+mod golden;
+mod settings;
 mod words;
 
 pub use document::grades_were_brought;

@@ -4,13 +4,12 @@
 use bench_proto::summary::{Interval, MetricScore, Summary, Verdict};
 use serde_json::Value;
 
+use crate::settings::settings_of;
+
 /// Tag by which a run of a tracking server is found again.
 pub const RUN_TAG: &str = "bench.run";
 /// Tag with the result digest.
 pub const DIGEST_TAG: &str = "bench.result_digest";
-/// Settings of a memory system that say where it is, or are a file of it: no setting of the run.
-pub(crate) const PLACES: [&str; 6] =
-    ["adapter", "system.url", "vector.folder", "vector.precomputed", "vector.queries", "faulty.memory"];
 /// Longest value of a param or a tag, in characters: servers before version 2.8 refuse more.
 const MOST_VALUE: usize = 500;
 /// Longest name of a metric or a param, in characters.
@@ -85,7 +84,7 @@ fn params(summary: &Summary) -> Vec<(String, String)> {
     params.put("judges", &spec.judges.join(", "));
     params.put("votes", &spec.votes.map_or_else(String::new, |votes| votes.to_string()));
     params.put("scorers", &spec.scorers.join(", "));
-    for (key, value) in spec.system_settings.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())) {
+    for (key, value) in settings_of(spec) {
         params.put(&format!("system.{key}"), &plain(value));
     }
     for (key, value) in &spec.answerer_params {
@@ -213,14 +212,11 @@ pub(crate) fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn golden() -> Summary {
-        serde_json::from_str(include_str!("../../../proto/golden/report.v4.json")).expect("the golden report is read")
-    }
+    use crate::golden;
 
     #[test]
     fn figures_settings_and_names_of_a_result_are_logged_and_no_texts() {
-        let summary = golden();
+        let summary = golden::report();
         let record = record(&summary);
         let metric = |name: &str| record.metrics.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
         assert_eq!(metric("score"), summary.headline.value);
@@ -259,8 +255,8 @@ mod tests {
 
     #[test]
     fn places_of_a_system_are_no_settings() {
-        let mut summary = golden();
-        for key in PLACES {
+        let mut summary = golden::report();
+        for key in ["adapter", "system.url"] {
             summary.spec.system_settings.insert(key.to_owned(), "http://inside".into());
         }
         summary.spec.system_settings.insert("bm25.k1".to_owned(), "0.9".into());

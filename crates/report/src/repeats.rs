@@ -8,6 +8,7 @@ use bench_proto::{
 
 use crate::{
     blocks::{Block, Table, aligned, heading, table},
+    document::{METERED, cut_calls},
     error::RenderError,
     figures::{
         NONE, booked_by_group, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd,
@@ -246,14 +247,8 @@ fn metered(of: &RepeatsMetered) -> Vec<Block> {
             usd(total.usd_saved)
         ));
     }
-    if total.uncertain > 0 {
-        words.push(format!(
-            "{} were cut: what they cost, at most {}, is not known and in none of these figures.",
-            counted(total.uncertain, "call"),
-            usd(total.usd_uncertain)
-        ));
-    }
-    vec![heading("What the memory system called itself"), table(&columns, vec![row]), Block::Text(words.join(" "))]
+    words.extend(cut_calls(total));
+    vec![heading(METERED), table(&columns, vec![row]), Block::Text(words.join(" "))]
 }
 
 /// `answer draw (with judge draw)`.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     export::{COLUMNS, Cell, MoreColumns, cells},
-    mlflow::{PLACES, metrics},
+    mlflow::metrics,
+    settings::settings_of,
 };
 
 /// Rows of a table that its pages show.
@@ -76,12 +77,7 @@ fn all_tags(summary: &Summary, own: &[String]) -> Vec<String> {
 
 fn config(summary: &Summary) -> Value {
     let (run, dataset, spec) = (&summary.run, &summary.dataset, &summary.spec);
-    let settings: Map<String, Value> = spec
-        .system_settings
-        .iter()
-        .filter(|(key, _)| !PLACES.contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let settings: Map<String, Value> = settings_of(spec).map(|(key, value)| (key.clone(), value.clone())).collect();
     json!({
         "run": run.id,
         "fingerprint": run.fingerprint,
@@ -162,15 +158,11 @@ fn within(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::questions::tests::question;
-
-    fn golden() -> Summary {
-        serde_json::from_str(include_str!("../../../proto/golden/report.v4.json")).expect("the golden report is read")
-    }
+    use crate::{golden, questions::tests::question};
 
     #[test]
     fn figures_are_numbers_settings_keep_their_types_and_another_result_is_another_run() {
-        let mut summary = golden();
+        let mut summary = golden::report();
         let tags = ["x".repeat(90), "kept".to_owned(), summary.dataset.name.clone()];
         for (key, value) in [("adapter", json!("{}")), ("system.url", json!("http://inside")), ("bm25.k1", json!(0.9))]
         {
@@ -198,7 +190,7 @@ mod tests {
         (line.question, line.gold, line.answer) = (secret.to_owned(), Some(secret.to_owned()), Some(secret.to_owned()));
         line.error = Some(format!("system_error: {secret}"));
         line.citations = vec![secret.to_owned()];
-        let more = MoreColumns::from_summary(&golden());
+        let more = MoreColumns::from_summary(&golden::report());
         let table = |with_texts: bool| {
             let mut table = Questions::new(more.clone(), with_texts);
             assert!(table.add(line.clone()));

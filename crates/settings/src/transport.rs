@@ -37,6 +37,16 @@ impl Way {
         Some(Self { what: what.to_owned(), scheme, host, protection })
     }
 
+    /// Refuses to send to a URL over a way that is neither encrypted nor near nor in the setting `allow_plaintext`. `plain` is the
+    /// scheme that is not encrypted.
+    ///
+    /// # Errors
+    /// What is wrong with it and what to do, without what is secret in the URL.
+    pub fn check_url(what: &str, url: &str, plain: &str, allowed: &[String]) -> Result<(), String> {
+        let refusal = Self::of_url(what, url, plain).and_then(|way| way.refusal(allowed));
+        refusal.map_or(Ok(()), Err)
+    }
+
     /// Whether the other end is on this machine, or in a network of its own by its name: a service of a compose file or of a cluster.
     #[must_use]
     pub fn is_near(&self) -> bool {
@@ -57,8 +67,7 @@ impl Way {
     }
 
     /// The same of a way that is not used.
-    #[must_use]
-    pub fn refusal(&self, allowed: &[String]) -> Option<String> {
+    fn refusal(&self, allowed: &[String]) -> Option<String> {
         self.told(allowed, "it is refused")
     }
 
@@ -146,6 +155,11 @@ mod tests {
         let refusal = way.refusal(&[]).expect("is plain");
         assert!(refusal.contains("it is refused, unless") && !refusal.contains("next release"), "{refusal}");
         assert!(way.complaint(&[]).is_some_and(|said| said.contains("the next release refuses it, unless")));
+        let check = |url: &str, allowed: &[String]| Way::check_url("--mlflow", url, "http", allowed);
+        assert_eq!(check("http://u:secret@mlflow.example.com:5000", &[]), Err(refusal));
+        assert_eq!(check("https://mlflow.example.com", &[]), Ok(()));
+        assert_eq!(check("http://mlflow.example.com", &["mlflow.example.com".to_owned()]), Ok(()));
+        assert_eq!(check("no URL", &[]), Ok(()), "whoever asks there finds out");
     }
 
     #[test]

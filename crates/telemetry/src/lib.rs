@@ -20,7 +20,7 @@ pub mod probe;
 pub mod process;
 pub mod spans;
 
-pub use github::{on_github, without_commands};
+pub use github::{logged, logged_json, on_github};
 pub use logs::{
     DEFAULT_FILTER, InitError, LogFormat, LogOptions, TelemetryGuard, current_filter, init, last_words, set_filter,
 };

@@ -1,6 +1,7 @@
 //! Logs: to standard error, as lines for people or as JSON. Standard output belongs to results.
 
 use std::{
+    borrow::Cow,
     io,
     sync::{
         Mutex, OnceLock, PoisonError,
@@ -20,7 +21,7 @@ use tracing_subscriber::{
     util::TryInitError,
 };
 
-use crate::github::{on_github, without_commands};
+use crate::github::{logged, logged_json};
 
 /// The filter when nobody says otherwise: a command line tool speaks through its results. `lapin` logs every refusal of a broker
 /// as an error of its own, which this project says better.
@@ -158,7 +159,7 @@ pub fn last_words(why: &str) {
     } else {
         use io::Write as _;
         // a closed standard error is no reason to fail
-        let _ = writeln!(io::stderr().lock(), "error: {}", plain(why));
+        let _ = writeln!(io::stderr().lock(), "{}", for_people(&format!("error: {why}")));
     }
 }
 
@@ -175,8 +176,14 @@ where
     let lines = fmt::layer().with_writer(writer);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match options.format {
         LogFormat::Human if options.color => Box::new(lines.with_ansi(true).with_target(false)),
-        LogFormat::Human => Box::new(lines.map_writer(Plain).with_ansi(false).with_target(false)),
-        LogFormat::Json => Box::new(lines.json().flatten_event(true).with_current_span(true)),
+        LogFormat::Human => {
+            let harmless = lines.map_writer(|writer| Harmless { writer, harmless: for_people });
+            Box::new(harmless.with_ansi(false).with_target(false))
+        }
+        LogFormat::Json => {
+            let harmless = lines.map_writer(|writer| Harmless { writer, harmless: logged_json });
+            Box::new(harmless.json().flatten_event(true).with_current_span(true))
+        }
     };
     // the filter is that of the lines alone: what goes to a collector has its own
     let registry = Registry::default().with(lines.with_filter(filter.and(filter_fn(holds_no_login))));
@@ -184,29 +191,39 @@ where
     Ok((dispatch, Filtering { handle, text: Mutex::new(text.to_owned()) }))
 }
 
-/// A writer of lines for people: what others have put into them does not drive the terminal.
-struct Plain<W>(W);
-
-impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Plain<W> {
-    type Writer = Plain<W::Writer>;
-
-    fn make_writer(&'w self) -> Self::Writer {
-        Plain(self.0.make_writer())
+/// A line for people: what others have put into it neither drives the terminal nor is a command to GitHub's runner.
+fn for_people(line: &str) -> Cow<'_, str> {
+    match plain(line) {
+        Cow::Borrowed(line) => logged(line),
+        Cow::Owned(line) => logged(&line).into_owned().into(),
     }
 }
 
-impl<W: io::Write> io::Write for Plain<W> {
+/// A writer of lines in which nothing is obeyed that others have put into them.
+struct Harmless<W> {
+    writer: W,
+    /// What is written of a line.
+    harmless: fn(&str) -> Cow<'_, str>,
+}
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Harmless<W> {
+    type Writer = Harmless<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Harmless { writer: self.writer.make_writer(), harmless: self.harmless }
+    }
+}
+
+impl<W: io::Write> io::Write for Harmless<W> {
     /// Takes a whole line, which is how events are written.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        let text = plain(&text);
-        let told = if on_github() { without_commands(&text) } else { text };
-        self.0.write_all(told.as_bytes())?;
+        let told = String::from_utf8_lossy(line);
+        self.writer.write_all((self.harmless)(&told).as_bytes())?;
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.writer.flush()
     }
 }
 
@@ -268,6 +285,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::github::without_commands;
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -347,6 +365,31 @@ mod tests {
         tracing::dispatcher::with_default(&dispatch, || tracing::warn!("a\u{1b}[2J \u{202e}b {}", "\u{9b}31m"));
         let line = String::from_utf8(captured.0.lock().expect("no panic").clone()).expect("log lines are UTF-8");
         assert!(!line.trim_end().chars().any(bench_proto::text::acts), "{line:?}");
+    }
+
+    /// Says that this process is one that a test has started, to log.
+    const LOGS: &str = "BENCH_TEST_LOGS";
+
+    #[test]
+    fn words_of_others_are_no_commands_to_the_runner_of_a_workflow() {
+        let said = "##[set-env name=x]y\n::error::z";
+        if std::env::var_os(LOGS).is_some() {
+            let _guard = init(&LogOptions::of_process(0).expect("a format")).expect("is started");
+            tracing::warn!("{said}");
+            last_words(said);
+            return;
+        }
+        // a process asks once where it is
+        let name = "logs::tests::words_of_others_are_no_commands_to_the_runner_of_a_workflow";
+        for format in ["human", "json"] {
+            let mut command = std::process::Command::new(std::env::current_exe().expect("a program"));
+            command.args([name, "--exact", "--nocapture"]).env_remove("RUST_LOG");
+            command.env(LOGS, "1").env("GITHUB_ACTIONS", "true").env(FORMAT_VARIABLE, format);
+            let done = command.output().expect("runs");
+            let log = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success() && log.matches("set-env").count() == 2, "{format}: {log}");
+            assert_eq!(without_commands(&log), log, "{format}");
+        }
     }
 
     #[test]

@@ -160,6 +160,12 @@ impl MeteredSummary {
         let of = self.by_stage.iter().filter(|of| stages.contains(&of.stage));
         of.fold(0.0, |sum, of| sum + of.figures.usd_list())
     }
+
+    /// Calls that the meter itself has refused, for whatever reason: a part of those that came to nothing.
+    #[must_use]
+    pub fn refused_calls(&self) -> u64 {
+        self.refused.iter().fold(0, |sum, of| sum.saturating_add(of.calls))
+    }
 }
 
 /// Calls that the meter has refused for one reason: nothing was sent.
@@ -171,19 +177,20 @@ pub struct MeteredRefused {
     pub why: String,
     /// How many calls were refused so.
     pub calls: u64,
-    /// Whether there may have been more: the run goes on, or a process that has counted them was killed; absent where not.
+    /// Whether there may have been more: the run went on, or a process that counted them had not told its last count (it was killed, or
+    /// still at work in a cluster); absent where not.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at_least: bool,
 }
 
 impl MeteredRefused {
-    /// `50 calls of the memory system were refused by the meter: m has no price …`
+    /// `the meter refused 50 calls: m has no price …`
     #[must_use]
     pub fn words(&self) -> String {
         let Self { calls, why, .. } = self;
         let at_least = if self.at_least { "at least " } else { "" };
-        let were = if *calls == 1 { "call of the memory system was" } else { "calls of the memory system were" };
-        format!("{at_least}{calls} {were} refused by the meter: {why}")
+        let of_them = if *calls == 1 { "call" } else { "calls" };
+        format!("the meter refused {at_least}{calls} {of_them}: {why}")
     }
 }
 

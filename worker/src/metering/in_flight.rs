@@ -71,7 +71,7 @@ impl InFlight {
         self.lock().number_of(&key_of(name))
     }
 
-    /// Whether the run has a bank of this name without a generation, in whichever.
+    /// Whether the run has a bank of this name (a name without its generation), of any generation.
     pub(super) fn has(&self, bank: &str) -> bool {
         self.lock().numbers.keys().any(|(name, _)| name == bank)
     }

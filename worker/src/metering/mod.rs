@@ -248,9 +248,9 @@ impl Admission for Metering {
         self.run_of(address, token).await.map(drop)
     }
 
-    async fn unreadable(&self, address: &Address, code: &'static str, why: &str) {
+    async fn refused(&self, address: &Address, code: &'static str, why: &str) {
         if let Some(run) = self.at_hand(&address.run) {
-            run.refused.count_unreadable(code, why).await;
+            run.refused.count(code, why).await;
         }
     }
 

@@ -8,21 +8,17 @@ use std::{
     time::Duration,
 };
 
-use bench_meter::Refusal;
 use bench_models::classify;
 use bench_proto::{ids::RunNo, meter_refused::MeterRefusedNote};
 use bench_store::{METER_REFUSED_EVENT, Runs};
+use futures::future::join_all;
 use tracing::{debug, warn};
 use uuid::Uuid;
-
-use super::told::shown;
 
 /// Most reasons that are told apart in one process: each model that has no price is one.
 const MOST_REASONS: usize = 32;
 /// The reason of all further ones.
 const OTHER_REASONS: &str = "for further reasons; what the memory system was answered says which";
-/// Longest reason that is told of a request that cannot be read, in letters: it may quote the request.
-const LONGEST_WHY: usize = 400;
 /// Longest wait for the store: the memory system waits for its answer meanwhile.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -33,7 +29,7 @@ type Reason = (&'static str, String);
 pub(crate) struct RefusedCalls {
     store: Arc<dyn Runs>,
     run: RunNo,
-    /// Stands for this process in notes.
+    /// Stands for this process in notes. Drawn each time that one takes the run up: its counts begin anew with it.
     process: String,
     counts: Mutex<BTreeMap<Reason, Count>>,
 }
@@ -43,26 +39,8 @@ struct Count {
     calls: u64,
     /// Of these, those that the store knows of, or is being told of.
     noted: u64,
-    /// It has been told that there are no more.
+    /// The store has been told that these are all.
     is_last: bool,
-}
-
-/// Why a request was refused, where that does not pass by itself and is of this run.
-fn reason(refusal: &Refusal) -> Option<Reason> {
-    match refusal {
-        Refusal::ModelNotAllowed { model, allowed } => {
-            let (model, allowed) = (shown(model), allowed.join(", "));
-            let why = format!(
-                "the run may not use {model}, since --meter-allow names {allowed} alone: submit it with --meter-allow {model} too"
-            );
-            Some(("model_not_allowed", why))
-        }
-        Refusal::UnknownModel(why) => Some(("model_not_found", classify::one_line(why, None))),
-        Refusal::UnknownBank(bank) => {
-            Some(("unknown_bank", format!("the run has no bank {}, which the base URL names", shown(bank))))
-        }
-        _ => None,
-    }
 }
 
 impl RefusedCalls {
@@ -75,21 +53,10 @@ impl RefusedCalls {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request that was refused, before it hears so: what fails by it is told of afterwards.
-    pub(super) async fn count(&self, refusal: &Refusal) {
-        if let Some(reason) = reason(refusal) {
-            self.count_for(reason).await;
-        }
-    }
-
-    /// Counts a request that the meter cannot read, or that asks for what is not forwarded.
-    pub(super) async fn count_unreadable(&self, code: &'static str, why: &str) {
-        let why = classify::one_line(why, None).chars().take(LONGEST_WHY).collect();
-        self.count_for((code, why)).await;
-    }
-
-    async fn count_for(&self, reason: Reason) {
-        let Some((reason, calls)) = add(&mut self.counts(), reason) else { return };
+    /// Counts a request that was refused, before its client hears so: what fails by it is told of afterwards. `why` may name what the
+    /// request does.
+    pub(super) async fn count(&self, code: &'static str, why: &str) {
+        let Some((reason, calls)) = add(&mut self.counts(), (code, classify::one_line(why, None))) else { return };
         if calls == 1 {
             let (code, why) = (reason.0, reason.1.as_str());
             warn!(code, "calls of the memory system are refused by the meter: {why}");
@@ -104,32 +71,28 @@ impl RefusedCalls {
             let counts = self.counts();
             counts.iter().filter(|(_, of)| !of.is_last).map(|(reason, of)| (reason.clone(), of.calls)).collect()
         };
-        let telling = async {
-            for (reason, calls) in &due {
-                self.note(reason, *calls, true).await;
-            }
-        };
-        if tokio::time::timeout(LONGEST, telling).await.is_err() {
-            debug!("how many calls were refused could not be noted in full: the store does not answer");
+        join_all(due.iter().map(|(reason, calls)| self.note_all(reason, *calls))).await;
+    }
+
+    /// Notes the whole count of one reason. A call that has come meanwhile is noted at once: the store would take the count for exact.
+    async fn note_all(&self, reason: &Reason, calls: u64) {
+        if !self.note(reason, calls, true).await {
+            return;
+        }
+        let more = settle(&mut self.counts(), reason, calls);
+        if let Some(calls) = more {
+            self.note(reason, calls, false).await;
         }
     }
 
-    async fn note(&self, reason: &Reason, calls: u64, is_last: bool) {
+    /// Whether the store has taken it. Notes may pass each other on the way: those that are not the last say nothing of the last one.
+    async fn note(&self, reason: &Reason, calls: u64, is_last: bool) -> bool {
         let (process, (code, why)) = (self.process.clone(), reason.clone());
         let note = MeterRefusedNote { process, code: code.to_owned(), why, calls, is_last };
-        let Ok(message) = serde_json::to_string(&note) else { return };
+        let Ok(message) = serde_json::to_string(&note) else { return false };
         let adding = self.store.add_event(self.run, METER_REFUSED_EVENT, &message);
         match tokio::time::timeout(LONGEST, adding).await {
-            Ok(Ok(())) => {
-                if let Some(of) = self.counts().get_mut(reason) {
-                    of.is_last = is_last && of.calls == calls;
-                    if is_last && !of.is_last {
-                        // it was not the last: the next one says so
-                        of.noted = 0;
-                    }
-                }
-                return;
-            }
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => debug!("that calls were refused could not be noted yet: {error}"),
             Err(_) => debug!("that calls were refused could not be noted yet: the store does not answer"),
         }
@@ -137,6 +100,7 @@ impl RefusedCalls {
         if let Some(of) = self.counts().get_mut(reason) {
             of.noted = of.noted.min(calls / 2);
         }
+        false
     }
 }
 
@@ -156,51 +120,106 @@ fn add(counts: &mut BTreeMap<Reason, Count>, reason: Reason) -> Option<(Reason, 
     is_due.then_some((reason, of.calls))
 }
 
+/// The store has taken `told` for all calls of a reason; returns the count that it is to be told now, where there are more.
+fn settle(counts: &mut BTreeMap<Reason, Count>, reason: &Reason, told: u64) -> Option<u64> {
+    let of = counts.get_mut(reason)?;
+    of.is_last = of.calls == told;
+    if of.is_last {
+        return None;
+    }
+    of.noted = of.calls;
+    Some(of.calls)
+}
+
 #[cfg(test)]
 mod tests {
-    use bench_proto::meter_refused::together;
-    use bench_store::conformance::{Scene, bank, store_in};
+    use bench_proto::{meter_refused::together, summary::MeteredRefused};
+    use bench_store::{
+        RunEvent, Store,
+        conformance::{Scene, bank, store_in},
+    };
 
     use super::*;
+
+    const CODE: &str = "model_not_found";
+    const WHY: &str = "m has no price";
+
+    /// A store, and a run in it.
+    async fn run_in(folder: &tempfile::TempDir) -> (Arc<dyn Store>, RunNo) {
+        let store = store_in(folder.path()).await;
+        let run = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await.run;
+        (store, run)
+    }
+
+    /// How many notes there are, and what they say together.
+    async fn told(store: &dyn Store, run: RunNo) -> (usize, Vec<MeteredRefused>) {
+        let events = store.events(run).await.expect("are read");
+        let notes: Vec<MeterRefusedNote> = RunEvent::notes(&events, METER_REFUSED_EVENT).collect();
+        (notes.len(), together(notes))
+    }
 
     #[tokio::test]
     async fn p34_a_refusal_without_end_is_noted_a_few_times_and_counted_in_full() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = store_in(folder.path()).await;
-        let run = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await.run;
-        let told = async || {
-            let events = store.events(run).await.expect("are read");
-            let notes = events.into_iter().filter(|event| event.kind == METER_REFUSED_EVENT);
-            let notes: Vec<MeterRefusedNote> =
-                notes.map(|event| serde_json::from_str(&event.message).expect("a note")).collect();
-            (notes.len(), together(notes))
-        };
+        let (store, run) = run_in(&folder).await;
+        let told = async || told(store.as_ref(), run).await;
         let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
-        let unpriced = Refusal::UnknownModel("m has no price".to_owned());
         for _ in 0..50 {
-            refused.count(&unpriced).await;
+            refused.count(CODE, WHY).await;
         }
-        let busy = Refusal::Busy { retry_after: LONGEST, reason: "its turn".to_owned() };
-        refused.count(&busy).await;
-        refused.count(&Refusal::Unavailable("no store".to_owned())).await;
         let (notes, all) = told().await;
         assert_eq!((notes, all.len(), all[0].calls, all[0].at_least), (6, 1, 32, true), "{all:?}");
-        refused.count_unreadable("invalid_request", "tools: the provider\n runs web_search").await;
+        refused.count("invalid_request", "tools: the provider\n runs sk-planted0123456789").await;
         let (notes, all) = told().await;
-        assert_eq!((notes, all[1].why.as_str(), all[1].calls), (7, "tools: the provider runs web_search", 1));
+        assert_eq!((notes, all[1].why.as_str(), all[1].calls), (7, "tools: the provider runs [key]", 1));
         refused.note_last().await;
         refused.note_last().await;
         let (notes, all) = told().await;
         assert_eq!((notes, all.len(), all[0].calls, all[0].at_least), (9, 2, 50, false), "{all:?}");
         // one that comes all the same
-        refused.count(&unpriced).await;
+        refused.count(CODE, WHY).await;
         let (notes, all) = told().await;
         assert_eq!((notes, all[0].calls, all[0].at_least), (10, 51, true), "{all:?}");
         // another process, which goes on with the run
         let next = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
-        next.count(&unpriced).await;
+        next.count(CODE, WHY).await;
         next.note_last().await;
         assert_eq!(told().await.1[0].calls, 52);
+    }
+
+    #[tokio::test]
+    async fn p34_a_call_that_comes_while_the_last_count_is_noted_leaves_no_count_that_is_short_and_exact() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (store, run) = run_in(&folder).await;
+        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
+        for _ in 0..3 {
+            refused.count(CODE, WHY).await;
+        }
+        assert_eq!(told(store.as_ref(), run).await.0, 2, "the third is not noted by itself");
+        // the last note was made of the two before it
+        refused.note_all(&(CODE, WHY.to_owned()), 2).await;
+        let (notes, all) = told(store.as_ref(), run).await;
+        assert_eq!((notes, all[0].calls, all[0].at_least), (4, 3, true), "{all:?}");
+        refused.note_last().await;
+        let (notes, all) = told(store.as_ref(), run).await;
+        assert_eq!((notes, all[0].calls, all[0].at_least), (5, 3, false), "{all:?}");
+    }
+
+    #[tokio::test]
+    async fn p34_a_note_that_is_late_does_not_unsay_that_the_last_one_was_the_last() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (store, run) = run_in(&folder).await;
+        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
+        for _ in 0..2 {
+            refused.count(CODE, WHY).await;
+        }
+        refused.note_last().await;
+        // that of the second call was still under way
+        assert!(refused.note(&(CODE, WHY.to_owned()), 2, false).await);
+        let (notes, all) = told(store.as_ref(), run).await;
+        assert_eq!((notes, all[0].calls, all[0].at_least), (4, 2, false), "{all:?}");
+        refused.note_last().await;
+        assert_eq!(told(store.as_ref(), run).await.0, 4, "all is told");
     }
 
     #[test]
@@ -211,14 +230,5 @@ mod tests {
         assert_eq!((counts.len(), told), (MOST_REASONS + 1, MOST_REASONS + 10));
         assert_eq!(counts.values().map(|of| of.calls).sum::<u64>(), 1_000);
         assert_eq!(counts[&("other", OTHER_REASONS.to_owned())].calls, 1_000 - MOST_REASONS as u64);
-    }
-
-    #[test]
-    fn p34_what_a_refused_call_is_told_of_says_what_to_do() {
-        let allowed = vec!["gpt-4o".to_owned(), "text-*".to_owned()];
-        let not_allowed = Refusal::ModelNotAllowed { model: "o1\npro".to_owned(), allowed };
-        let (code, why) = reason(&not_allowed).expect("is counted");
-        assert!(code == "model_not_allowed" && why.contains("gpt-4o, text-*") && why.contains("--meter-allow o1pro"));
-        assert_eq!(reason(&Refusal::RunEnded("finished".to_owned())), None);
     }
 }

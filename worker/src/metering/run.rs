@@ -126,7 +126,6 @@ impl MeteredRun {
         let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
         let admitted = self.let_through(asked, key, looking).await;
         let Some(refused) = admitted.as_ref().err().cloned() else { return admitted };
-        self.refused.count(&refused).await;
         match (refused, &self.beside.others) {
             // a guess is not enough to say that another bank has nothing to do with it
             (Refusal::Busy { retry_after, reason }, _) => self.waits.tell(here.0, retry_after, &reason),
@@ -283,7 +282,7 @@ impl MeteredRun {
         // a model of no price would be outside of every cap
         if price.is_none() && !is_free && !self.limits.unpriced_ok && self.is_capped() {
             return Err(Refusal::UnknownModel(format!(
-                "{} has no price, and the run has a cap: submit the run with --price {0}=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
+                "{} has no price, and the run has a cap: submit the run with --price MODEL=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
                 shown(&asked.model)
             )));
         }

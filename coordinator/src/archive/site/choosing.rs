@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::fingerprints::{RunSettings, comparability, group_of},
+    compare::fingerprints::{RunSettings, comparability, group_of, is_of_version},
     repeats::spread,
 };
 use bench_proto::{ids::Sha256Hash, spec::RunSpec, summary::Verdict};
@@ -67,7 +67,7 @@ impl ArchivedRun {
     /// version of the system. What a bank holds beside its dataset (canaries) tells no two systems from each other.
     fn contestant(&self) -> (bool, Sha256Hash) {
         let parts = self.spec().fingerprint_parts();
-        let told = parts.iter().filter(|(key, _)| !matches!(key.as_str(), "system.version" | "system.canaries"));
+        let told = parts.iter().filter(|(key, _)| !is_of_version(key));
         let text: String = told.map(|(key, value)| format!("{key}={value}\n")).collect();
         (self.bundle.imported, Sha256Hash::of_bytes(text.as_bytes()))
     }

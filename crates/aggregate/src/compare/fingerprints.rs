@@ -55,6 +55,12 @@ pub fn group_of(key: &str) -> &'static str {
     }
 }
 
+/// Whether a part says which version of a memory system was run: where canaries go depends on what a version says that it can.
+#[must_use]
+pub fn is_of_version(key: &str) -> bool {
+    matches!(key, "system.version" | "system.canaries")
+}
+
 /// Says when one run has answered again what was wrong and the other has not.
 fn say_tries((a, b): (&RunSpec, &RunSpec), is_declared: bool, reasons: &mut Vec<String>, notes: &mut Vec<String>) {
     if a.taken_over.answered_again == b.taken_over.answered_again {

@@ -138,10 +138,8 @@ pub(super) fn filling(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
 fn has_filling(summary: &Summary) -> bool {
     let usage = &summary.usage;
     let mut own = std::iter::once(&usage.retain).chain(&usage.consolidate);
-    let fills = |stage: Stage| matches!(stage, Stage::Retain | Stage::Consolidate);
-    let mut metered = summary.metered.iter().flat_map(|metered| &metered.by_stage);
     own.any(|used| used.calls > 0 || used.cached_calls > 0)
-        || metered.any(|of| fills(of.stage) && of.figures.usd_list() > 0.0)
+        || summary.metered.as_ref().is_some_and(|metered| metered.usd_list_of(&Stage::FILLING) > 0.0)
 }
 
 /// That two sides have from one run all that a deterministic scorer looks at.

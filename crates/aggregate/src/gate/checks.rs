@@ -400,8 +400,10 @@ enum Own {
     Metered(f64),
     /// Nothing: it calls no models, or what it calls is among the figures of the runner.
     Nothing,
-    /// Nobody knows.
-    Unknown,
+    /// It may have used models, and has told nothing of it, or tokens alone.
+    Untold,
+    /// Nobody asked it: its grades come from elsewhere, or its run is a fork of one that did not know.
+    Unasked,
 }
 
 impl Own {
@@ -409,10 +411,10 @@ impl Own {
         let is_free = run.metered.as_ref().is_some_and(|metered| metered.usd <= 0.0);
         match metered {
             // a meter that saw nothing has not seen what went around it
-            _ if run.usage.is_incomplete() => Self::Unknown,
+            _ if run.usage.is_incomplete() => Self::Untold,
             Some(used) => Self::Metered(used),
             None if is_free || run.usage.memory.is_some() => Self::Nothing,
-            None => Self::Unknown,
+            None => Self::Unasked,
         }
     }
 }
@@ -429,19 +431,19 @@ enum OfMemories {
 
 /// Both sides with what is known of them, or neither: what is not known is not nothing. Of two that were not metered the rest can be
 /// compared, unless one of them is known to use nothing and of the other it is not known.
-fn of_memories((a, of_a): (&ComparedRun, Own), (b, of_b): (&ComparedRun, Own)) -> OfMemories {
-    match (of_a, of_b) {
+fn of_memories(a: Own, b: Own) -> OfMemories {
+    match (a, b) {
         (Own::Metered(x), Own::Metered(y)) => OfMemories::Both(x, y),
         (Own::Metered(x), Own::Nothing) => OfMemories::Both(x, 0.0),
         (Own::Nothing, Own::Metered(y)) => OfMemories::Both(0.0, y),
-        (Own::Unknown, Own::Metered(_)) => OfMemories::UnknownOf("baseline"),
-        (Own::Metered(_), Own::Unknown) => OfMemories::UnknownOf("run"),
-        (Own::Nothing, _) if b.usage.is_incomplete() => OfMemories::UnknownOf("run"),
-        (_, Own::Nothing) if a.usage.is_incomplete() => OfMemories::UnknownOf("baseline"),
-        _ if a.usage.is_incomplete() || b.usage.is_incomplete() => {
+        (Own::Untold | Own::Unasked, Own::Metered(_)) | (Own::Untold, Own::Nothing) => {
+            OfMemories::UnknownOf("baseline")
+        }
+        (Own::Metered(_), Own::Untold | Own::Unasked) | (Own::Nothing, Own::Untold) => OfMemories::UnknownOf("run"),
+        (Own::Untold, Own::Untold | Own::Unasked) | (Own::Unasked, Own::Untold) => {
             OfMemories::Neither(" (without what the memory systems use themselves, which is not known of both)")
         }
-        _ => OfMemories::Neither(""),
+        (Own::Nothing | Own::Unasked, Own::Nothing | Own::Unasked) => OfMemories::Neither(""),
     }
 }
 
@@ -454,7 +456,7 @@ fn unknown_memory(name: &str, rule: Ratio, whose: &str) -> Check {
 /// Dollars of the runner's calls, and of those of the memory systems where one of them was metered.
 fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
     let own = |run: &ComparedRun| Own::new(run, run.metered.as_ref().map(|metered| metered.usd));
-    let (metric, (of_a, of_b), left_out) = match of_memories((a, own(a)), (b, own(b))) {
+    let (metric, (of_a, of_b), left_out) = match of_memories(own(a), own(b)) {
         OfMemories::Both(x, y) => ("usage.total.usd_list and metered.total per question", (x, y), ""),
         OfMemories::Neither(left_out) => ("usage.total.usd_list per question", (0.0, 0.0), left_out),
         OfMemories::UnknownOf(whose) => return unknown_memory("cost", rule, whose),
@@ -472,7 +474,7 @@ fn calls(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
         let metered = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref());
         Own::new(run, metered.map(|used| of_both(used) as f64))
     };
-    let (metric, (of_a, of_b), left_out) = match of_memories((a, own(a)), (b, own(b))) {
+    let (metric, (of_a, of_b), left_out) = match of_memories(own(a), own(b)) {
         OfMemories::Both(x, y) => ("calls of all phases and usage.booked.metered per question", (x, y), ""),
         OfMemories::Neither(left_out) => ("calls of all phases per question", (0.0, 0.0), left_out),
         OfMemories::UnknownOf(whose) => return unknown_memory("calls", rule, whose),

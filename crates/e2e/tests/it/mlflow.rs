@@ -1,14 +1,14 @@
 //! `export RUN --mlflow URL`, against the server that people run.
 
 use std::{
-    io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    sync::mpsc::{self, Receiver},
     time::Duration,
 };
 
 use bench_testkit::{
     bench::{Bench, submit_sim},
-    http::{get, request},
+    http::{answering, get, request},
     ports,
     process::{Process, mortal, wait_until},
     python::{self, Packages},
@@ -165,21 +165,15 @@ fn a_result_is_kept_once_with_its_settings_figures_and_digest() {
     assert_eq!(server.runs("mine").len(), 1, "{}", named.stdout);
 }
 
-/// Answers each request with these words and tells what it got, until nobody asks any more.
-fn answering(reply: &'static str) -> (String, std::thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let heard = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody asks");
-        let (mut head, mut piece) = (Vec::new(), [0; 1024]);
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-            let read = stream.read(&mut piece).expect("readable");
-            head.extend_from_slice(&piece[..read]);
-        }
-        stream.write_all(reply.as_bytes()).expect("writable");
-        String::from_utf8_lossy(&head).to_lowercase()
+/// A server that answers every request with these words: its URL, and the heads of what it is asked.
+fn saying(reply: String) -> (String, Receiver<String>) {
+    let (sender, heads) = mpsc::channel();
+    let (place, _) = answering(move |head| {
+        // it is heard before it is answered
+        let _ = sender.send(head.to_lowercase());
+        reply.clone()
     });
-    (url, heard)
+    (format!("http://{place}"), heads)
 }
 
 #[test]
@@ -190,11 +184,11 @@ fn who_asks_is_said_to_the_server_alone_and_refusals_say_what_to_do() {
         .to_string();
     let length = body.len();
     let reply = format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-    let (url, heard) = answering(reply.leak());
+    let (url, heard) = saying(reply);
     let refused = bench.run(["export", "first", "--mlflow", &url]).expect_code(2).stderr;
     assert!(refused.contains("401") && refused.contains("set MLFLOW_TRACKING_TOKEN"), "{refused}");
     assert!(refused.contains("Bearer [key]") && !refused.contains("secret-token"), "{refused}");
-    assert!(heard.join().expect("heard").contains("authorization: bearer secret-token"));
+    assert!(heard.try_recv().expect("heard").contains("authorization: bearer secret-token"));
 
     // a redirection is not followed, wherever it leads
     let trap = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -202,14 +196,14 @@ fn who_asks_is_said_to_the_server_alone_and_refusals_say_what_to_do() {
     let to = trap.local_addr().expect("an address");
     let reply =
         format!("HTTP/1.1 302 Found\r\nLocation: http://{to}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let (url, heard) = answering(reply.leak());
+    let (url, heard) = saying(reply);
     let refused = bench.run(["export", "first", "--mlflow", &url]).expect_code(2).stderr;
     assert!(refused.contains("leads elsewhere") && !refused.contains("secret-token"), "{refused}");
-    assert!(heard.join().is_ok() && trap.accept().is_err(), "nobody came");
+    assert!(heard.try_recv().is_ok() && trap.accept().is_err(), "nobody came");
 
-    let (url, heard) = answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+    let (url, heard) = saying("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello".to_owned());
     let refused = bench.run(["export", "first", "--mlflow", &url]).expect_code(2).stderr;
-    assert!(refused.contains("is no MLflow server") && heard.join().is_ok(), "{refused}");
+    assert!(refused.contains("is no MLflow server") && heard.try_recv().is_ok(), "{refused}");
 
     let [port] = ports::reserve().expect("a port");
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());

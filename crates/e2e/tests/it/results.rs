@@ -275,6 +275,9 @@ fn a_corrected_answer_key_stands_beside_the_published_one() {
     }
     let text = bench.run(args).expect_code(0).stdout;
     assert!(text.contains("Answer key (key.json): 4 of"), "{text}");
+    write(&bench, "key.json", "[{\"question_id\": \"locomo_0_qa0\"}]");
+    let told = bench.run(args).expect_code(0).stderr;
+    assert!(told.contains("key.json: 1 id is not the dataset's: read as numbers"), "{told}");
     write(&bench, "key.json", "[{\"question_id\": \"nobody:7\"}]");
     let refused = bench.run(args).expect_code(2);
     assert!(refused.stderr.contains("key.json: record 1"), "{}", refused.stderr);

@@ -139,7 +139,9 @@ fn a_key_in_the_place_of_a_model_is_refused_and_not_repeated() {
             assert!(!format!("{refused:?}").contains(key), "{refused:?}");
         }
     }
-    assert!(read("/m/r/v1/chat/completions", "ask-me-about-birds").is_ok());
+    for model in ["ask-me-about-birds", "house-[key]"] {
+        assert!(read("/m/r/v1/chat/completions", model).is_ok(), "{model}");
+    }
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub(crate) type Note = (String, Option<String>, Option<u32>, String, String);
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) asked: Vec<Note>,
-    /// What could not be read or forwarded: the code of the answer, and why.
-    pub(crate) unreadable: Vec<(&'static str, String)>,
+    /// What was refused and does not pass by itself: the code of the answer, and why.
+    pub(crate) refused: Vec<(&'static str, String)>,
     pub(crate) sent: usize,
     pub(crate) settled: Vec<Outcome>,
     /// Dropped after they were sent.
@@ -89,8 +89,8 @@ impl Admission for Open {
         if token == FOREIGN_KEY { Err(Refusal::ForeignKey) } else { Ok(()) }
     }
 
-    async fn unreadable(&self, _: &Address, code: &'static str, why: &str) {
-        self.0.seen().unreadable.push((code, why.to_owned()));
+    async fn refused(&self, _: &Address, code: &'static str, why: &str) {
+        self.0.seen().refused.push((code, why.to_owned()));
     }
 
     async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_meter::{MeterSettings, Paths, Refusal, Upstream};
 
 use crate::{
-    books::{REAL_KEY, meter, meter_to, real_key},
+    books::{FOREIGN_KEY, REAL_KEY, meter, meter_to, real_key},
     scripted::{Scripted, exchange, reply, request},
 };
 
@@ -24,6 +24,7 @@ async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent()
         (Refusal::RunEnded("completed".to_owned()), 403, "run_ended"),
         (not_allowed, 403, "model_not_allowed"),
         (Refusal::UnknownModel("m".to_owned()), 404, "model_not_found"),
+        (Refusal::UnknownBank("b".to_owned()), 404, "unknown_bank"),
         (busy.clone(), 429, "rate_limit_exceeded"),
         (Refusal::OverBudget("5 USD are spent".to_owned()), 402, "insufficient_quota"),
         (Refusal::Stopped("resume it".to_owned()), 403, "run_stopped"),
@@ -36,6 +37,10 @@ async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent()
         let got = exchange(meter.address, &request("/m/run-1/v1/messages", "", BODY)).await;
         assert_eq!((got.status, got.json()["type"].as_str()), (status, Some("error")), "{refusal:?}");
         assert!(!String::from_utf8_lossy(&got.body).contains(REAL_KEY));
+        // each once, and only what somebody has to do something about
+        let lasts = matches!(code, "model_not_allowed" | "model_not_found" | "unknown_bank");
+        let told: Vec<&str> = meter.books.seen().refused.drain(..).map(|(code, _)| code).collect();
+        assert_eq!(told, if lasts { vec![code; 2] } else { vec![] }, "{refusal:?}");
     }
     assert_eq!((upstream.requests().len(), meter.books.seen().sent), (0, 0));
 }
@@ -93,9 +98,27 @@ async fn what_cannot_be_forwarded_is_not() {
         let shown = String::from_utf8_lossy(&text[..60.min(text.len())]).into_owned();
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{shown}");
         assert_eq!(got.header("x-should-retry").as_deref(), Some("false"), "{shown}");
+        // what has no key of a run is of none
+        let is_of_run = matches!(code, "invalid_request" | "request_too_large" | "unsupported_encoding");
+        let told: Vec<&str> = meter.books.seen().refused.drain(..).map(|(code, _)| code).collect();
+        assert_eq!(told, if is_of_run { vec![code] } else { vec![] }, "{shown}");
     }
     assert_eq!(upstream.requests().len(), 0);
     assert!(meter.books.seen().asked.is_empty(), "nobody was asked");
+}
+
+#[tokio::test]
+async fn who_has_no_key_of_a_run_is_counted_for_none_whatever_the_body() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let meter = meter(&upstream.base(), MeterSettings { most_request_bytes: 4096, ..MeterSettings::default() }).await;
+    for headers in ["content-encoding: gzip\r\ncontent-length: 27", "content-length: 5000"] {
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {FOREIGN_KEY}\r\n{headers}\r\nconnection: close\r\n\r\n"
+        );
+        let got = exchange(meter.address, head.as_bytes()).await;
+        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (401, Some("invalid_api_key")), "{headers}");
+    }
+    assert!(meter.books.seen().refused.is_empty() && upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -111,7 +134,7 @@ async fn what_is_kept_of_a_body_that_cannot_be_read_has_nothing_of_it() {
     ] {
         let got = exchange(meter.address, &request(CHAT, "", body.as_bytes())).await;
         assert_eq!(got.status, 400, "{body}");
-        let (code, why) = meter.books.seen().unreadable.pop().expect("is told");
+        let (code, why) = meter.books.seen().refused.pop().expect("is told");
         let kept = format!("the body is no JSON object that can be read: {kind}");
         assert_eq!((code, why), ("invalid_request", kept), "{body}");
     }
@@ -131,7 +154,7 @@ async fn what_has_no_address_at_its_provider_is_told_to_whoever_counts() {
         let got = exchange(meter.address, &request(path, "", BODY)).await;
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)));
         let seen = meter.books.seen();
-        let told: Vec<&str> = seen.unreadable.iter().map(|(code, _)| *code).collect();
+        let told: Vec<&str> = seen.refused.iter().map(|(code, _)| *code).collect();
         assert_eq!((told, seen.asked.len(), seen.sent, seen.uncertain), (vec![code], 1, 0, 0));
     }
 }

@@ -85,6 +85,7 @@ fn nearest(preset: &str, banks: u64, score: f64) -> Option<&'static Simulated> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden;
 
     /// Least and most of the first numbers of some cells.
     fn held(cells: &[&str]) -> [f64; 2] {
@@ -124,8 +125,7 @@ mod tests {
 
     #[test]
     fn few_banks_and_scores_at_an_edge_are_told_what_is_reached() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         assert_eq!(how_often(&summary), words::HOW_OFTEN, "ten banks at 62 %");
         let mut told = |preset: &str, banks: u64, score: f64| {
             summary.dataset.sample.preset = preset.to_owned();

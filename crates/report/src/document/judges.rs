@@ -12,8 +12,10 @@ use crate::figures::{counted, interval, percent, percent_or_none};
 pub(crate) struct Spread {
     /// `the judge moves this by 9.30 points (95 % interval 5.1 to 13.4)`
     pub(crate) said: String,
-    /// `openai:a 71.40 %`, of each judge; behind them the questions that the points are of, where not all of them graded all.
+    /// `openai:a 71.40 %`, of each judge.
     pub(crate) values: Vec<String>,
+    /// `the points are of the 180 questions that all judges graded`, where not all of them graded all.
+    pub(crate) over: Option<String>,
 }
 
 /// What the judges of all questions make of a score that one of them heads; none with a single judge.
@@ -37,8 +39,7 @@ pub(crate) fn spread(summary: &Summary) -> Option<Spread> {
     let known = summary.panel.as_ref().and_then(|panel| panel.spread.as_ref());
     let moved = known.map_or_else(apart, |spread| spread.value);
     let most = judges.iter().filter_map(|(at, ..)| Some(score(*at)?.n)).max().unwrap_or_default();
-    let fewer = known.filter(|spread| spread.n < most);
-    let of_fewer = fewer.map(|spread| format!("points over the {} that all graded", counted(spread.n, "question")));
+    let fewer = known.filter(|spread| spread.n < most).map(|spread| counted(spread.n, "question"));
     let around = known.and_then(|spread| spread.ci95.as_ref());
     let around = around.map(|ci| format!(" (95 % interval {})", interval(Some(ci)))).unwrap_or_default();
     Some(Spread {
@@ -46,8 +47,8 @@ pub(crate) fn spread(summary: &Summary) -> Option<Spread> {
         values: judges
             .iter()
             .map(|(_, judge, value)| format!("{} {}", one_line(judge), percent_or_none(Some(*value))))
-            .chain(of_fewer)
             .collect(),
+        over: fewer.map(|questions| format!("the points are of the {questions} that all judges graded")),
     })
 }
 
@@ -56,28 +57,25 @@ mod tests {
     use bench_proto::summary::{JudgeSpread, PanelSummary};
 
     use super::*;
+    use crate::golden;
 
     #[test]
     fn the_points_are_of_the_questions_that_all_judges_graded_and_so_is_the_interval() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         summary.spec.judges = ["openai:a", "openai:b"].map(str::to_owned).to_vec();
         summary.headline.metric = judge_metric(0);
         let graded = MetricScore { n: 200, ..summary.scores[0].clone() };
         summary.scores = (0..2).map(|at| MetricScore { metric: judge_metric(at), ..graded.clone() }).collect();
         let mut told = |n: u64| {
             let (low_judge, high_judge) = (judge_metric(0), judge_metric(1));
-            let spread = JudgeSpread { value: 0.051, low_judge, high_judge, n, ci95: None, ci95_note: None };
-            summary.panel = Some(PanelSummary { spread: Some(spread), ..PanelSummary::default() });
-            spread_of(&summary)
+            let known = JudgeSpread { value: 0.051, low_judge, high_judge, n, ci95: None, ci95_note: None };
+            summary.panel = Some(PanelSummary { spread: Some(known), ..PanelSummary::default() });
+            spread(&summary).expect("there are two judges")
         };
         let all = told(200);
-        assert!(all.said.contains("by 5.10 points") && all.values.len() == 2, "{} {:?}", all.said, all.values);
+        assert!(all.said.contains("by 5.10 points") && all.over.is_none(), "{} {:?}", all.said, all.over);
         let fewer = told(180);
-        assert_eq!(fewer.values[2], "points over the 180 questions that all graded");
-    }
-
-    fn spread_of(summary: &Summary) -> Spread {
-        spread(summary).expect("there are two judges")
+        assert_eq!(fewer.values, all.values, "of each judge, and of nothing else");
+        assert_eq!(fewer.over.as_deref(), Some("the points are of the 180 questions that all judges graded"));
     }
 }

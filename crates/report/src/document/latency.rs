@@ -137,11 +137,11 @@ mod tests {
     use bench_proto::summary::{MeteredFigures, MeteredSummary};
 
     use super::*;
+    use crate::golden;
 
     #[test]
     fn p43_latencies_say_that_stored_replies_are_in_them() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         summary.metered = None;
         assert_eq!(of_stored_replies(&summary), "");
         let total = MeteredFigures { stored_calls: 12, ..MeteredFigures::default() };

@@ -10,6 +10,8 @@ use crate::{
     figures::{count, counted, duration, one_line, usd, usd_or_range},
 };
 
+/// What stands above it.
+pub(crate) const HEADING: &str = "What the memory system called itself";
 /// Banks that are shown, the dearest first.
 const MOST_BANKS: usize = 10;
 /// Longest name of a bank or a model.
@@ -18,7 +20,7 @@ const NAME: usize = 40;
 /// The tables by stage, model and bank, and what a memory costs; nothing where it was not metered.
 pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
     let Some(metered) = metered else { return Vec::new() };
-    let mut blocks = vec![heading("What the memory system called itself"), Block::Text(costs(metered))];
+    let mut blocks = vec![heading(HEADING), Block::Text(costs(metered))];
     if metered.by_stage.is_empty() {
         return blocks;
     }
@@ -44,7 +46,7 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
 
 /// What a memory costs to fill and to ask, in one paragraph.
 fn costs(metered: &MeteredSummary) -> String {
-    let MeteredFigures { usd: paid, usd_saved, usd_uncertain, uncertain, .. } = metered.total;
+    let MeteredFigures { usd: paid, usd_saved, .. } = metered.total;
     let thousand = |each: f64| 1000.0 * each;
     let mut words = vec![format!(
         "Seen by the meter between the memory system and its models: {} paid. Filling costs {} for 1,000 turns ({} turns), asking {} for \
@@ -75,14 +77,8 @@ fn costs(metered: &MeteredSummary) -> String {
             usd(usd_saved)
         ));
     }
-    if uncertain > 0 {
-        words.push(format!(
-            "{} were cut: what they cost, at most {}, is not known and in none of these figures.",
-            counted(uncertain, "call"),
-            usd(usd_uncertain)
-        ));
-    }
-    let refused = metered.refused.iter().fold(0_u64, |sum, of| sum.saturating_add(of.calls));
+    words.extend(cut_calls(&metered.total));
+    let refused = metered.refused_calls();
     if refused > 0 {
         words.push(format!("The meter itself has refused {}: the warnings say why.", counted(refused, "call")));
     }
@@ -95,6 +91,17 @@ fn costs(metered: &MeteredSummary) -> String {
         ));
     }
     words.join(" ")
+}
+
+/// What is known of calls that were cut; nothing where none was.
+pub(crate) fn cut_calls(of: &MeteredFigures) -> Option<String> {
+    (of.uncertain > 0).then(|| {
+        format!(
+            "{} were cut: what they cost, at most {}, is not known and in none of these figures.",
+            counted(of.uncertain, "call"),
+            usd(of.usd_uncertain)
+        )
+    })
 }
 
 fn row(name: &str, service: &str, of: &MeteredFigures) -> Vec<String> {

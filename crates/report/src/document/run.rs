@@ -7,7 +7,8 @@ use super::{TEXT_WIDTH, grades_were_brought};
 use crate::{
     blocks::{Block, heading, table},
     figures::{NONE, counted, duration, one_line},
-    mlflow::{PLACES, plain},
+    mlflow::plain,
+    settings::settings_of,
 };
 
 pub(super) fn checks(summary: &Summary) -> Vec<Block> {
@@ -50,9 +51,8 @@ pub(super) fn models(summary: &Summary) -> Vec<Block> {
 
 /// What the run has chosen of its memory system's settings; nothing where there was nothing to choose.
 fn settings_of_system(spec: &SpecSummary) -> Option<String> {
-    let chosen = spec.system_settings.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
     let mut said: Vec<String> =
-        chosen.map(|(name, value)| format!("{name} = {}", one_line(&plain(value), TEXT_WIDTH))).collect();
+        settings_of(spec).map(|(name, value)| format!("{name} = {}", one_line(&plain(value), TEXT_WIDTH))).collect();
     let declared = spec.system_settings.get("adapter").and_then(|adapter| adapter.get("settings")?.as_object());
     let is_chosen = |name: &String| spec.system_settings.contains_key(&format!("{}.{name}", spec.system));
     if declared.is_some_and(|declared: &Map<String, Value>| !declared.keys().all(is_chosen)) {

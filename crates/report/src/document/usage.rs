@@ -160,11 +160,11 @@ mod tests {
     use bench_proto::summary::{MeteredFigures, MeteredSummary};
 
     use super::*;
+    use crate::golden;
 
     #[test]
     fn tokens_that_a_system_tells_are_neither_its_calls_nor_its_dollars() {
-        let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
-            .expect("the golden report is read");
+        let mut summary = golden::report();
         summary.usage.booked = None;
         summary.usage.retain =
             UsageFigures { prompt_tokens: 40_380, completion_tokens: 4_190, ..UsageFigures::default() };
@@ -183,8 +183,7 @@ mod tests {
 
     #[test]
     fn without_the_call_store_no_less_is_paid_than_with_it() {
-        let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
-            .expect("the golden report is read");
+        let mut summary = golden::report();
         let told =
             |summary: &Summary| money(summary).into_iter().find(|line| line.starts_with("Without the call store"));
         let phases = UsageFigures { usd: 0.25, ..UsageFigures::default() };

@@ -10,6 +10,7 @@ use bench_proto::{
 
 use super::*;
 use crate::{
+    golden,
     terminal::{self, TerminalOptions, View},
     words,
 };
@@ -18,7 +19,7 @@ use crate::{
 fn summaries() -> [(&'static str, Summary); 3] {
     let read = |text: &str| serde_json::from_str(text).expect("the stored summaries are summaries");
     [
-        ("full", read(include_str!("../../../../proto/golden/report.v4.json"))),
+        ("full", golden::report()),
         ("fair", read(include_str!("../../testdata/fair.json"))),
         ("partial", read(include_str!("../../testdata/partial.json"))),
     ]

@@ -2,11 +2,11 @@ use bench_proto::{
     comparison::Word,
     metric::Better,
     started_again::ENDED_WITH,
-    summary::{Interval, StoredSummary, Summary, Verdict},
+    summary::{Interval, StoredSummary, Verdict},
 };
 
 use super::{Board, BoardPair, BoardRow, Mark, Site, SiteDataset, Unranked, dataset, index, names, run};
-use crate::published::PublishedRow;
+use crate::{golden, published::PublishedRow};
 
 const NASTY: &str = "</td><script>alert(1)</script>\u{202e}\"'";
 
@@ -172,8 +172,7 @@ fn nothing_of_others_is_markup_and_no_page_needs_anything_else() {
     }
     table.rows[3].unranked = unverified(NASTY);
     nasty.published[0].source = NASTY.to_owned();
-    let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
-        .expect("the golden report is read");
+    let mut summary = golden::report();
     summary.run.name = Some(NASTY.to_owned());
     summary.spec.system = NASTY.to_owned();
     let of_run = run(&summary, &nasty, &nasty.tables[0].rows[3]).expect("renders");
@@ -191,8 +190,7 @@ fn nothing_of_others_is_markup_and_no_page_needs_anything_else() {
 
 #[test]
 fn the_page_of_a_run_says_no_question_and_no_answer() {
-    let summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
-        .expect("the golden report is read");
+    let summary = golden::report();
     let texts: Vec<&String> = summary.worst.iter().flat_map(|worst| [&worst.gold, &worst.answer]).flatten().collect();
     assert!(texts.iter().any(|text| text.len() > 3), "the golden report has texts that could be shown");
     let of = locomo();
@@ -207,8 +205,7 @@ fn the_page_of_a_run_says_no_question_and_no_answer() {
 #[test]
 fn the_page_of_a_run_says_nothing_that_may_quote_a_text() {
     const SECRET: &str = "The ferry to Kinsale leaves at nine";
-    let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
-        .expect("the golden report is read");
+    let mut summary = golden::report();
     summary.dataset.notes = vec![SECRET.to_owned()];
     summary.stored = Some(StoredSummary {
         unsaid_examples: vec![SECRET.to_owned()],

@@ -182,14 +182,17 @@ fn by_judge(summary: &Summary) -> Vec<(Option<Style>, String)> {
         line.push_str(&value);
     }
     lines.push((None, line));
+    lines.extend(spread.over.map(|over| (None, format!("  {over}"))));
     lines
 }
 
 /// What the memory system spends itself, where it was metered.
 fn memory_costs(summary: &Summary) -> Vec<String> {
     let Some(metered) = summary.metered.as_ref().filter(|metered| metered.total.is_seen()) else { return Vec::new() };
-    let total = &metered.total;
-    if !metered.refused.is_empty() && [total.calls, total.stored_calls, total.uncertain] == [0; 3] {
+    let (total, refused) = (&metered.total, metered.refused_calls());
+    // what came to nothing and was not refused has been let through
+    let is_all = total.failed <= refused && [total.calls, total.stored_calls, total.uncertain] == [0; 3];
+    if refused > 0 && is_all {
         return vec!["memory itself $0: the meter has let no call through".to_owned()];
     }
     let filling = usd_or_range(metered.usd_per_1000_turns, metered.usd_per_1000_turns_range);
@@ -351,14 +354,14 @@ fn place(share: f64, columns: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::summary::{MeteredFigures, MeteredRefused, MeteredSummary};
+    use bench_proto::summary::{JudgeSpread, MeteredFigures, MeteredRefused, MeteredSummary, PanelSummary};
 
     use super::*;
+    use crate::golden;
 
     #[test]
     fn several_judges_are_led_by_how_far_they_lie_apart() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         assert!(by_judge(&summary).is_empty(), "one judge moves nothing");
         let names = ["anthropic:a-judge-with-a-long-name", "openai:another-judge-with-a-long-name", "openai:c"];
         summary.spec.judges = names.map(str::to_owned).to_vec();
@@ -376,12 +379,21 @@ mod tests {
         assert!(at("the judge moves this by 0.00 points") < at("judge 62.39 %"), "{page}");
         assert!(names.iter().all(|name| page.contains(name)), "no value is cut: {page}");
         assert!(page.lines().all(|line| line.width() <= WIDTH), "{page}");
+        let [low_judge, high_judge] = [0, 1].map(bench_proto::facts::judge_metric);
+        let spread = JudgeSpread { value: 0.051, low_judge, high_judge, n: 1, ci95: None, ci95_note: None };
+        summary.panel = Some(PanelSummary { spread: Some(spread), ..PanelSummary::default() });
+        let lines: Vec<String> = by_judge(&summary).into_iter().map(|(_, line)| line).collect();
+        assert!(lines[lines.len() - 2].contains(names[2]), "{lines:?}");
+        assert_eq!(
+            lines[lines.len() - 1],
+            "  the points are of the 1 question that all judges graded",
+            "on a line of its own"
+        );
     }
 
     #[test]
     fn commands_can_be_typed_as_they_stand() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         let drawn = "01a228da-aaaa-7bbb-8ccc-0123456789ab";
         let given = "g".repeat(100);
         for (id, typed) in [
@@ -405,8 +417,7 @@ mod tests {
 
     #[test]
     fn p34_what_a_memory_costs_is_a_range_where_nobody_can_say_more() {
-        let text = include_str!("../../../../proto/golden/report.v4.json");
-        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut summary = golden::report();
         let known = MeteredSummary {
             total: MeteredFigures { calls: 419, usd: 0.0634, ..MeteredFigures::default() },
             usd_per_1000_turns: Some(0.061),
@@ -425,13 +436,22 @@ mod tests {
         });
         let told = ["memory itself $0.0634: $0.0010 to $0.0610 per 1,000 turns", "  $0 to $0.2900 per 1,000 questions"];
         assert_eq!(memory_costs(&summary), told);
-        let [code, why] = ["model_not_found", "m has no price"].map(str::to_owned);
-        summary.metered = Some(MeteredSummary {
-            total: MeteredFigures { failed: 50, ..MeteredFigures::default() },
-            refused: vec![MeteredRefused { code, why, calls: 50, at_least: false }],
-            ..MeteredSummary::default()
-        });
-        assert_eq!(memory_costs(&summary), ["memory itself $0: the meter has let no call through"]);
+    }
+
+    #[test]
+    fn p34_a_meter_that_let_calls_through_that_failed_is_not_said_to_have_let_none() {
+        let mut summary = golden::report();
+        for (failed, is_none) in [(50, true), (51, false)] {
+            let [code, why] = ["model_not_found", "m has no price"].map(str::to_owned);
+            summary.metered = Some(MeteredSummary {
+                total: MeteredFigures { failed, ..MeteredFigures::default() },
+                refused: vec![MeteredRefused { code, why, calls: 50, at_least: false }],
+                ..MeteredSummary::default()
+            });
+            let told = memory_costs(&summary);
+            let none = "memory itself $0: the meter has let no call through";
+            assert_eq!(told == [none], is_none, "{failed} failed: {told:?}");
+        }
     }
 
     #[test]

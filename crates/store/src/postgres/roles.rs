@@ -77,7 +77,8 @@ const GRANTS: &[Grant] = &[
     ),
     grant(SUBMIT, "run_groups", "INSERT (group_id, cap), UPDATE (cap)"),
     grant(WORK, "run_groups", "UPDATE (group_id)"),
-    // a note that comes after a run's creation decides no verdict: none says what the check of its graders found
+    // whoever writes may add events at any time: no verdict rests on one that came after the run's end, and of the graders' check the
+    // first one counts
     grant(WRITE, "run_events", "INSERT (run_no, at_us, kind, message)"),
     grant(SUBMIT, "items", "INSERT"),
     grant(COORDINATE, "items", "DELETE"),

@@ -8,7 +8,7 @@ use bench_proto::{
     spec::RunSpec,
     stop::Looks,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -350,4 +350,28 @@ pub struct RunEvent {
     pub kind: String,
     /// What a person reads.
     pub message: String,
+}
+
+impl RunEvent {
+    /// Notes of one kind among a run's events, which have them as JSON; what is no such note says nothing.
+    pub fn notes<'e, T: DeserializeOwned>(events: &'e [Self], kind: &'e str) -> impl Iterator<Item = T> {
+        let of_kind = events.iter().filter(move |event| event.kind == kind);
+        of_kind.filter_map(|event| serde_json::from_str(&event.message).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_a_kind_are_read_in_their_order_and_what_is_none_is_passed_over() {
+        let events = [("a", "2"), ("b", "3"), ("a", "no note"), ("a", "1")].map(|(kind, message)| RunEvent {
+            at_ms: 0,
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+        });
+        assert_eq!(RunEvent::notes::<u32>(&events, "a").collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(RunEvent::notes::<u32>(&events, "c").count(), 0);
+    }
 }

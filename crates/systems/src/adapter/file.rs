@@ -373,7 +373,8 @@ fn compile_listing(spec: &AdapterSpec, timeout: Duration) -> Result<Option<Listi
     }
     Ok(Some(Listing {
         call,
-        hits: list.hits.iter().map(Hits::new).collect(),
+        // what is listed is compared word for word with what was retained: no time is put before it
+        hits: list.hits.iter().map(|hits| Hits { time: None, ..Hits::new(hits) }).collect(),
         next: list.next.as_deref().map(Path::new),
         has_pages,
         most: list.most,

@@ -112,7 +112,7 @@ impl Message {
 }
 
 /// A text behind its date.
-fn behind(date: Option<&str>, text: &str) -> String {
+pub(super) fn behind(date: Option<&str>, text: &str) -> String {
     date.map_or_else(|| text.to_owned(), |date| format!("[{date}] {text}"))
 }
 
@@ -123,6 +123,15 @@ struct Labels {
     user: Option<String>,
     scopes: Vec<String>,
     fields: BTreeMap<String, String>,
+}
+
+/// What a session was before one of its parts.
+#[derive(Debug, Clone, Copy)]
+struct Began<'s> {
+    /// Who speaks first in it.
+    speaker: Option<&'s str>,
+    /// Turns of the parts before.
+    turns: u64,
 }
 
 /// How a stream is cut into items.
@@ -165,15 +174,16 @@ impl<'a> Cut<'a> {
     /// As [`Cut::items`].
     pub(super) fn items_and_ends(&self, entries: &[StreamEntry]) -> Result<(Vec<Item>, Vec<usize>), Failure> {
         let (mut items, mut ends) = (Vec::new(), Vec::with_capacity(entries.len()));
-        let mut first: Option<(&str, Option<&str>)> = None; // the session that is under way, and who began it
+        let mut first: Option<(&str, Began<'_>)> = None; // the session that is under way, and what was before
         for entry in entries {
             match entry {
                 StreamEntry::Session(session) => {
                     let began = match first {
                         Some((id, began)) if session.part > 0 && id == session.id => began,
-                        _ => self.who_began(session),
+                        // the bank is asked once for each session, and not for each of its parts
+                        _ => Began { speaker: self.who_began(session), turns: self.turns_before(session) },
                     };
-                    first = Some((&session.id, began));
+                    first = Some((&session.id, Began { turns: began.turns + session.turns.len() as u64, ..began }));
                     items.extend(self.of_session(session, began));
                 }
                 StreamEntry::Memory(memory) => items.extend(self.parts(of_memory(memory))),
@@ -221,12 +231,12 @@ impl<'a> Cut<'a> {
         Ok(held.into_iter().flatten().collect())
     }
 
-    fn of_session(&self, session: &Session, began: Option<&str>) -> Vec<Item> {
+    fn of_session(&self, session: &Session, began: Began<'_>) -> Vec<Item> {
         let whole = match self.unit {
-            Unit::Session => vec![of_session(session, began)],
+            Unit::Session => vec![of_session(session, began.speaker)],
             Unit::Turn => {
-                let numbered = session.turns.iter().zip(self.turns_before(session)..);
-                numbered.map(|(turn, number)| of_turn(session, turn, began, number)).collect()
+                let numbered = session.turns.iter().zip(began.turns..);
+                numbered.map(|(turn, number)| of_turn(session, turn, began.speaker, number)).collect()
             }
         };
         whole.into_iter().flat_map(|item| self.parts(item)).collect()

@@ -12,7 +12,7 @@ use super::{
     variables::{Piece, pieces},
 };
 
-/// What names of variables and headers with secrets have in common.
+/// What names of variables and headers with secrets have in common. Classes look for the same (`_process.py`, `process.mjs`).
 const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
 /// What names of headers with secrets have in common besides.
 const HEADERS: [&str; 1] = ["COOKIE"];
@@ -315,6 +315,17 @@ fn is_opaque(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_sides_of_a_class_know_the_same_words() {
+        let words = SECRETIVE.map(|word| format!("{word:?}")).join(", ");
+        for (file, text) in [
+            ("_process.py", include_str!("../../../../python/bench_coord/_process.py")),
+            ("process.mjs", include_str!("../../../../typescript/process.mjs")),
+        ] {
+            assert!(text.contains(&words), "{file} lacks {words}");
+        }
+    }
 
     #[test]
     fn literal_keys_are_found_and_what_is_named_or_plain_is_not() {

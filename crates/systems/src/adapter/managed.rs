@@ -589,7 +589,7 @@ pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) 
         given: given.clone(),
         ..AdapterContext::default()
     };
-    let secrets = Secrets::from_spec(&spec, None).with_key_of(given);
+    let secrets = Secrets::of_system(&spec, None, given);
     let system = Managed::new(&spec, start, &context, secrets)?;
     let folder = system.folder.clone();
     own_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -106,7 +106,7 @@ pub(crate) fn build(
     let spec = filled(serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?, run)?;
     let url = run.get(URL).and_then(Value::as_str);
     let consolidated = run.get(MODE).and_then(Value::as_str) == Some("consolidated");
-    let secrets = Secrets::from_spec(&spec, url).with_key_of(&context.given);
+    let secrets = Secrets::of_system(&spec, url, &context.given);
     let system = if spec.command.is_some() {
         process::build(spec, context, consolidated, secrets.clone(), own_code)
     } else {

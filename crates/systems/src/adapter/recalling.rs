@@ -9,7 +9,7 @@ use super::{
     call::{Call, Read},
     file::Hits,
     index::{Handed, Indexes, bounded},
-    items::rfc3339,
+    items::{behind, rfc3339},
     path::{Path, kind},
     spec::{CallSpec, Merge, Pick, Unit},
     system::{AdapterSystem, bank_vars},
@@ -195,17 +195,13 @@ pub(super) fn hits_of(
         details.append(&mut of_reply);
         let details = bounded(details);
         let mut hit = index.place(at, Handed { id, session, text, score, details });
-        if let Some(time) = read_path(&hits.time) {
-            hit.text = dated(&time, hit.text);
+        // a text that begins with a time keeps that one alone
+        if let Some(time) = read_path(&hits.time).filter(|_| !hit.text.starts_with('[')) {
+            hit.text = behind(Some(time.trim()).filter(|time| !time.is_empty()), &hit.text);
         }
         found.push(hit);
     }
     Ok(found)
-}
-
-/// A text behind its time, unless it begins with one.
-fn dated(time: &str, text: String) -> String {
-    if time.trim().is_empty() || text.starts_with('[') { text } else { format!("[{}] {text}", time.trim()) }
 }
 
 /// Whether a list has no more hits than the request asks for: it asks for a number, and that of nothing else in the response.

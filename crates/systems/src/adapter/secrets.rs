@@ -56,10 +56,13 @@ impl Secrets {
         Self::from_iter(values)
     }
 
-    /// With the key that a metered run gives its system in place of real ones.
-    pub(super) fn with_key_of(self, given: &Given) -> Self {
-        let Some(key) = given.key().filter(|key| key.len() >= redact::SHORTEST_SECRET) else { return self };
-        self.0.iter().cloned().chain(forms(key).into_iter().map(|form| (form, HIDDEN.to_owned()))).collect()
+    /// Of a system: of its adapter, with the place that it was pointed to, and the key that a metered run gives it in place of real
+    /// ones.
+    pub(super) fn of_system(spec: &AdapterSpec, url: Option<&str>, given: &Given) -> Self {
+        let of_adapter = Self::from_spec(spec, url);
+        let Some(key) = given.key() else { return of_adapter };
+        let drawn = forms(key).into_iter().map(|form| (form, HIDDEN.to_owned()));
+        of_adapter.0.iter().cloned().chain(drawn).collect()
     }
 
     /// What stands in variables of this process whose names say that they are secret.
@@ -277,11 +280,14 @@ mod tests {
     fn the_key_of_a_metered_run_is_one_of_the_secrets_of_its_system() {
         let key = "bm-00112233445566778899aabbccddeeff00112233";
         let given = Given::new("http://127.0.0.1:7/m/r1", key, &BTreeMap::new());
-        let all = secrets(&["open-sesame-1234"]).with_key_of(&given);
-        assert_eq!(all.hide(&format!("{key}, open-sesame-1234, {} …", &key[..30])), "[key], [key], [key] …");
+        // a variable that is there in every test: what it holds stands for a key
+        let own = env!("CARGO_MANIFEST_DIR");
+        let spec = super::super::file::parse("name: mine\nauth: {env: CARGO_MANIFEST_DIR}\n").expect("reads");
+        let all = Secrets::of_system(&spec, None, &given);
+        assert_eq!(all.hide(&format!("{key}, {own}, {} …", &key[..30])), "[key], [key], [key] …");
         assert!(all.values().any(|value| value == key));
-        let none = Secrets::default().with_key_of(&Given::default());
-        assert_eq!(none.values().count(), 0, "a run that is not metered has none");
+        let unmetered = Secrets::of_system(&spec, None, &Given::default());
+        assert!(unmetered.values().all(|value| !value.contains(key)), "a run that is not metered has none");
     }
 
     #[test]

@@ -107,6 +107,15 @@ async fn a_bank_is_listed_by_cursors_until_there_is_none_and_one_that_stands_sti
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_listed_is_compared_without_the_time_that_a_hit_has() {
+    let list = || async { Json(json!({ "items": [{ "text": "heron number 1", "when": "2023-05-08" }] })) };
+    let timed = "{request: 'POST /list', hits: [{list: items, text: text, time: when}]}";
+    let system = of_text(&adapter(timed), Some(&served(post(list)).await));
+    let page = system.list(&filled(), u32::MAX, &ListCursor::default()).await.expect("is listed");
+    assert_eq!((page.items[0].text.as_str(), page.items[0].id.as_str()), ("heron number 1", "m1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_asked_for_by_number_until_the_system_says_that_there_is_no_other() {
     let list = |Json(body): Json<Value>| async move {
         let page = body["page"].as_u64().expect("a number");

@@ -402,14 +402,16 @@ fn a_file_that_cannot_be_imported_tells_no_key() {
 #[test]
 fn a_class_whose_description_has_the_value_of_a_variable_is_refused() {
     for side in SIDES {
-        let bench = side.bench().with_env("MINE_KEY", "open-sesame-1234").with_env("MINE_NOTE", "localhost");
+        let bench = side.bench().with_env("MINE_KEY", "open-sesame-1234");
+        let bench = bench.with_env("MINE_NOTE", "a-model-of-mine").with_env("MINE_TOKEN", "localhost");
+        write(bench.path(), side.file, with_keys(side));
         for (class, place) in [("Keyed", "settings.api_key"), ("Told", "description")] {
-            write(bench.path(), side.file, with_keys(side));
             let refused = bench.run(side.submit(&side.named(class), "a")).expect_code(2);
             let why = format!("{place} comes from the variable MINE_KEY and would be stored with the run");
             assert!(refused.stderr.contains(&why) && !refused.stderr.contains("sesame"), "{}", refused.stderr);
         }
-        // a default that stands in the file is not from the variable that has the same
+        // a word that stands in the file is not from the variable that has the same, and a variable whose name is none of a key
+        // is a setting like any other
         let _ = bench.run(["systems", "hash", &side.named("Mine")]).expect_code(0);
     }
 }

@@ -92,6 +92,9 @@ fn parts_of_a_session_are_items_of_their_own_and_keep_who_began_it() {
     let numbers = |entries| by_turn.items(entries).expect("nothing is replaced").iter().map(number).collect::<Vec<_>>();
     assert_eq!(numbers(&content.entries), [0, 2, 3, 4].map(|at| Some(json!(at))), "an empty turn has its number");
     assert_eq!(numbers(&content.entries[2..]), [Some(json!(4))], "a part goes on counting");
+    let alone = Cut { content: None, ..by_turn }.items(&content.entries).expect("nothing is replaced");
+    let going_on = [0, 2, 3, 4].map(|at| Some(json!(at)));
+    assert_eq!(alone.iter().map(number).collect::<Vec<_>>(), going_on, "also behind the parts beside it alone");
     assert_eq!(number(&items[0]), Some(Value::Null), "a session is no turn");
 }
 

@@ -175,7 +175,8 @@ pub struct HitsSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<String>,
     /// Path of when it was said or happened: it is put before a text that does not begin with `[`, as `[2023-05-08] …`. Where a system
-    /// keeps the time beside its texts, whoever answers would not see it.
+    /// keeps the time beside its texts, whoever answers would not see it. In `list` it counts for nothing: what is listed is compared
+    /// word for word with what was retained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// The list may be missing.

@@ -173,13 +173,14 @@ export class Large extends Mine { static batch = 10 ** 12; }
     )
 }
 
-/// Classes with a setting, and two that say the value of a variable.
+/// Classes with settings, one of which may come from a variable that is no key, and two that say the value of one that is.
 pub(super) fn with_keys(side: &Side) -> &'static str {
     side.or(
         "import os
+HOST = 'localhost'
 class Mine:
-    env = ['MINE_KEY', 'MINE_NOTE']
-    def __init__(self, url: str = 'http://localhost:1'): pass
+    env = ['MINE_KEY', 'MINE_NOTE', 'MINE_TOKEN']
+    def __init__(self, url: str = f'http://{HOST}:1', note: str = os.environ.get('MINE_NOTE', '')): pass
     def retain(self, bank, items): pass
     def recall(self, bank, query, k): return []
 class Keyed(Mine):
@@ -189,9 +190,10 @@ class Told(Mine):
     env = ['MINE_KEY']
     __doc__ = 'by ' + os.environ.get('MINE_KEY', '')
 ",
-        "export class Mine {
-  static env = ['MINE_KEY', 'MINE_NOTE'];
-  static settings = { url: 'http://localhost:1' };
+        "const HOST = 'localhost';
+export class Mine {
+  static env = ['MINE_KEY', 'MINE_NOTE', 'MINE_TOKEN'];
+  static settings = { url: `http://${HOST}:1`, note: process.env.MINE_NOTE ?? '' };
   constructor(settings) {}
   retain(bank, items) {}
   recall(bank, query, k) { return []; }
