@@ -1,6 +1,8 @@
 """The chart: it renders, Kubernetes would take it, it keeps to its promises, it refuses what is wrong."""
 
 import copy
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -53,6 +55,13 @@ def without_files(thing):
     if any(name.endswith(".json") for name in thing.get("data", {})):
         return thing | {"data": {name: f"files/dashboards/{name}" for name in thing["data"]}}
     return thing
+
+
+def merged(base, over):
+    """`base` with what `over` says in its place, maps by their keys."""
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
 
 
 class Rendering(unittest.TestCase):
@@ -245,6 +254,29 @@ class Promises(unittest.TestCase):
                     self.assertEqual(found, set(), label(thing))
             wanted = {"sentinel-store", "sentinel-queue", "sentinel-token", "sentinel-key"}
             self.assertEqual(inside, wanted | ({"sentinel-bucket", "sentinel-meter"} if values is EVERYTHING else set()))
+
+    def test_the_mark_of_secrets_changes_with_them_and_is_no_plain_hash_of_them(self):
+        def mark(values, name="bench-coord"):
+            with helm.Chart.load(str(CHART)) as chart:
+                text = str(chart.render(values, name=name, namespace="bench"))
+            marks = set(re.findall(r"checksum/secrets: ([0-9a-f]{64})", text))
+            self.assertEqual(len(marks), 1, "one for all pods")
+            return marks.pop()
+
+        changed = copy.deepcopy(OWN_SECRETS)
+        changed["secrets"]["httpToken"] = "another-token-0123456789"
+        self.assertEqual(mark(OWN_SECRETS), mark(OWN_SECRETS), "an upgrade without a change restarts nothing")
+        marks = {mark(OWN_SECRETS), mark(changed), mark(OWN_SECRETS, "other"), mark(SECRET)}
+        self.assertEqual(len(marks), 4, "each value, and each release, has its own")
+
+        def plain(values):
+            all_values = merged(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), values)
+            read = [all_values["secrets"], [all_values["accounts"], all_values["objectStore"]]]
+            text = " ".join(json.dumps(part, separators=(",", ":"), sort_keys=True) for part in read)
+            return hashlib.sha256(text.encode()).hexdigest()
+
+        self.assertEqual(mark(SECRET), plain(SECRET), "what names no secret has none to hide")
+        self.assertNotEqual(mark(OWN_SECRETS), plain(OWN_SECRETS))
 
     def test_secrets_that_pods_name_are_there(self):
         theirs = {"bench", "bench-worker", "bench-owner", "bench-accounts", "bench-archive", "bench-db-app", "bench-mq-default-user"}

@@ -282,6 +282,10 @@ pub struct Comparison {
     /// The run that made what is copied; absent where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied_of: Option<String>,
+    /// True when the digests are equal and all questions are shared: every question ended alike in both, with the same scores. The
+    /// verdict stays what so many equal pairs say of other questions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub equal: bool,
     /// The compared metric.
     pub metric: String,
     /// In which direction its scores are better.

@@ -261,6 +261,114 @@ fn word(word: &str) -> Cow<'_, str> {
     format!("{before}{}{}", url(inside), &from[inside.len()..]).into()
 }
 
+/// Names by which requests to object stores are signed, beside [`SECRET_PARAMETERS`].
+const SIGNING_PARAMETERS: [&str; 5] =
+    ["x-amz-credential", "x-amz-security-token", "x-amz-signature", "x-goog-credential", "x-goog-signature"];
+
+/// As many letters, behind `Bearer` or a colon, are a secret even without a digit: words of a sentence are shorter.
+const LETTERS_OF_SECRET: usize = 16;
+
+/// Words of others in which parameters stand outside of a URL too, as in what a service repeats of a request: the values of those
+/// that are known to be secrets are hidden, with `=` or as JSON, and what stands behind `Bearer`.
+///
+/// ```
+/// use bench_proto::redact::signed;
+/// assert_eq!(signed("403 <Q>sv=1&amp;sig=abc%3D</Q>, Bearer ya29.a"), "403 <Q>sv=1&amp;sig=***</Q>, Bearer ***");
+/// assert_eq!(signed(r#"{"access_token": "ya29.a b", "n": 1}"#), r#"{"access_token": "***", "n": 1}"#);
+/// ```
+#[must_use]
+pub fn signed(text: &str) -> Cow<'_, str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let (mut shown, mut from, mut at) = (String::new(), 0, 0);
+    while let Some(begin) = text[at..].find(is_of_name).map(|found| at + found) {
+        let end = text[begin..].find(|c: char| !is_of_name(c)).map_or(text.len(), |found| begin + found);
+        let (before, name, behind) = (&text[..begin], &text[begin..end], &text[end..]);
+        let value = if name.eq_ignore_ascii_case("bearer") {
+            behind_bearer(behind)
+        } else if is_secret_parameter(before, name) {
+            behind_name(behind)
+        } else {
+            None
+        };
+        at = end;
+        if let Some(value) = value {
+            shown.push_str(&text[from..end + value.start]);
+            shown.push_str(HIDDEN);
+            at = end + value.end;
+            from = at;
+        }
+    }
+    if from == 0 {
+        return text.into();
+    }
+    shown.push_str(&text[from..]);
+    if shown == text { text.into() } else { shown.into() }
+}
+
+/// Whether a name is that of a secret: `code` and `user` say in prose what a status is and who asks, and `key` names an object
+/// wherever it is no parameter of a query.
+fn is_secret_parameter(before: &str, name: &str) -> bool {
+    let begins_parameter = || before.ends_with(['?', '&']) || before.ends_with("&amp;");
+    match SECRET_PARAMETERS.iter().chain(&SIGNING_PARAMETERS).find(|known| known.eq_ignore_ascii_case(name)) {
+        Some(&("code" | "user")) | None => false,
+        Some(&"key") => begins_parameter(),
+        Some(_) => true,
+    }
+}
+
+/// Where the value is in what stands behind the name of a secret: `=value`, `="value"`, `":"value"`. Behind a colon, a name without
+/// quotes may be a word of a sentence.
+fn behind_name(behind: &str) -> Option<Range<usize>> {
+    let unquoted = behind.trim_start_matches('\\').strip_prefix(['"', '\'']);
+    let rest = unquoted.unwrap_or(behind).trim_start();
+    let value = rest.strip_prefix(['=', ':'])?;
+    let (inside, is_hidden) = match quoted(value.trim_start()) {
+        Some(inside) => (inside, unquoted.is_some() || rest.starts_with('=') || is_like_secret(inside)),
+        // what is behind `Bearer` is looked at by itself
+        None => (bare(value), behind.starts_with('=') && !bare(value).eq_ignore_ascii_case("bearer")),
+    };
+    (is_hidden && !inside.is_empty()).then(|| place_of(inside, behind))
+}
+
+/// Where the token is in what stands behind `Bearer`: neither a word of a sentence nor a parameter as of `WWW-Authenticate`.
+fn behind_bearer(behind: &str) -> Option<Range<usize>> {
+    let opening = |c: char| c.is_whitespace() || matches!(c, '\\' | '"' | '\'');
+    let rest = behind.trim_start_matches(opening);
+    let token = bare(rest);
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_parameter = token.split_once('=').is_some_and(|(name, _)| is_name(name));
+    let is_token = behind.starts_with(char::is_whitespace) && !is_parameter && is_like_secret(token);
+    is_token.then(|| place_of(token, behind))
+}
+
+/// Where a part of a text stands in it.
+fn place_of(part: &str, text: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+fn is_like_secret(value: &str) -> bool {
+    let letters = value.chars().filter(|c| c.is_alphabetic()).count();
+    value.contains(|c: char| c.is_ascii_digit()) || letters >= LETTERS_OF_SECRET
+}
+
+/// What has no quotes around it ends with a blank, or with what ends a parameter.
+fn bare(text: &str) -> &str {
+    let ends = |c: char| c.is_whitespace() || "?&<>'\",;".contains(c);
+    text[..text.find(ends).unwrap_or(text.len())].trim_end_matches('\\')
+}
+
+/// What is in quotes, which are written with `\` where JSON is in JSON; one that was cut has no quote at its end.
+fn quoted(text: &str) -> Option<&str> {
+    let opened = text.trim_start_matches('\\');
+    let quote = opened.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let slashes = text.len() - opened.len();
+    let inside = &opened[1..];
+    let before = |at: usize| at - inside[..at].trim_end_matches('\\').len();
+    let closing = inside.match_indices(quote).map(|(at, _)| at).find(|at| before(*at) <= slashes);
+    Some(closing.map_or_else(|| bare(inside), |at| &inside[..at - before(at)]))
+}
+
 /// Words of others without a secret, see [`SHORTEST_SECRET`].
 #[must_use]
 pub fn secret<'t>(text: &'t str, secret: &str) -> Cow<'t, str> {
@@ -344,6 +452,75 @@ mod tests {
             ("connection refused (os error 111)", "connection refused (os error 111)"),
         ] {
             assert_eq!(words(given), seen);
+        }
+    }
+
+    #[test]
+    fn parameters_outside_of_a_url_are_hidden_by_their_names() {
+        for (given, seen) in [
+            ("?sv=1&sig=a%3D&se=2", "?sv=1&sig=***&se=2"),
+            ("Query: X-Amz-Signature=abc, x=1", "Query: X-Amz-Signature=***, x=1"),
+            ("https://h.example/c?sig=*** is refused", "https://h.example/c?sig=*** is refused"),
+            ("authorization: bearer  ya29.abc; x", "authorization: bearer  ***; x"),
+            ("code=403 of user=me, sig=", "code=403 of user=me, sig="),
+            ("Signature did not match", "Signature did not match"),
+            ("(sig=abc), form.token=abc", "(sig=***, form.token=***"),
+            ("/v1?key=secret&x=1, &amp;key=secret", "/v1?key=***&x=1, &amp;key=***"),
+        ] {
+            assert_eq!(signed(given), seen);
+        }
+    }
+
+    #[test]
+    fn parameters_in_quotes_are_hidden_whole() {
+        for (given, seen) in [
+            (r#"sig="abc", x="1""#, r#"sig="***", x="1""#),
+            ("token='ya29.abc' is refused", "token='***' is refused"),
+            ("password = 'a, b; c'", "password = '***'"),
+            (r#"{"access_token":"ya29.abc","n":1}"#, r#"{"access_token":"***","n":1}"#),
+            (r#"{"password" : "a\"b c", "n": 1}"#, r#"{"password" : "***", "n": 1}"#),
+            (
+                r#""body": "{\"access_token\": \"ya29.abc\", \"n\": 1}""#,
+                r#""body": "{\"access_token\": \"***\", \"n\": 1}""#,
+            ),
+            (r#"{\"sig\":\"abc\"}"#, r#"{\"sig\":\"***\"}"#),
+            ("{'token': 'abc'}, token: 'ya29.abc'", "{'token': '***'}, token: '***'"),
+            (r#"{"access_token":"ya29.cut"#, r#"{"access_token":"***"#),
+            (r#"{"sig":"","token":null,"password":""}"#, r#"{"sig":"","token":null,"password":""}"#),
+        ] {
+            assert_eq!(signed(given), seen);
+        }
+    }
+
+    #[test]
+    fn what_is_behind_bearer_is_hidden_where_it_may_be_a_token() {
+        for (given, seen) in [
+            ("Bearer abc1", "Bearer ***"),
+            ("Bearer abcdefghijklmnop", "Bearer ***"),
+            ("Bearer 'YWJjZGVm1w==', x", "Bearer '***', x"),
+            (r#""authorization":"Bearer ya29.abc""#, r#""authorization":"Bearer ***""#),
+            ("(bearer\tya29.abc", "(bearer\t***"),
+            ("token=Bearer ya29.abc", "token=Bearer ***"),
+        ] {
+            assert_eq!(signed(given), seen);
+        }
+    }
+
+    #[test]
+    fn words_of_a_sentence_and_keys_of_objects_stay() {
+        for same in [
+            "invalid bearer token: expired",
+            "WWW-Authenticate: Bearer realm=\"https://auth.example/1\", error=\"invalid_token\"",
+            "Bearer realm=example, authorization_uri=\"https://auth.example\"",
+            "Bearer authorization_uri=\"https://auth.example\"",
+            "unexpected token: '<'",
+            "no object with key=runs/2026-01-22/manifest.json",
+            r#"{"key":"runs/2026-01-22/manifest.json","code":"404","user":"me"}"#,
+            "the password: of nobody",
+            "secret",
+            "token=",
+        ] {
+            assert!(matches!(signed(same), Cow::Borrowed(shown) if shown == same), "{same}: {}", signed(same));
         }
     }
 
@@ -475,7 +652,12 @@ mod tests {
 
         #[test]
         fn any_text_is_read(given in any::<String>()) {
-            let _ = url(&given);
+            let _ = (url(&given), signed(&given));
+        }
+
+        #[test]
+        fn any_words_are_read(given in r#"((sig|token|key|bearer|ü|a1)[\\"'=: &]{0,3}){0,8}"#) {
+            let _ = signed(&given);
         }
     }
 }

@@ -93,6 +93,11 @@ impl<C: Committer> Underway<C> {
             }
         }
     }
+
+    /// Waits for the commit, which takes the time that it has for company.
+    pub(crate) async fn stored_with_others(self) -> Told<C> {
+        self.answer.await.map_err(|_| Stopped)?
+    }
 }
 
 impl<C: Committer> Batcher<C> {
@@ -293,6 +298,20 @@ mod tests {
         }
         let stored = numbers.0.lock().expect("a lock").concat();
         assert_eq!(stored, [10, 11, 12, 14, 16]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p8_who_is_in_no_hurry_is_stored_with_others_and_in_time() {
+        let numbers = Numbers::default();
+        let batcher = Batcher::start(numbers.clone());
+        let begun = Instant::now();
+        let (one, other) = (batcher.store_beside(1).await, batcher.store_beside(2).await);
+        let (one, other) = (one.expect("is sent"), other.expect("is sent"));
+        let stored = tokio::join!(one.stored_with_others(), other.stored_with_others());
+        assert_eq!(stored, (Ok(1), Ok(2)));
+        let waited = begun.elapsed();
+        assert!(waited >= Numbers::BOUNDS.alone && waited < Numbers::BOUNDS.alone * 2, "{waited:?}");
+        assert_eq!(*numbers.0.lock().expect("a lock"), [[1, 2]]);
     }
 
     #[tokio::test]

@@ -75,15 +75,26 @@ pub fn to_telemetry(settings: &Settings) -> Option<Way> {
     Way::of_url("telemetry", settings.telemetry.endpoint.as_deref()?, "http")
 }
 
-/// The way to an object store that the environment names by `AWS_ENDPOINT_URL`; `None` for a folder, and for one that is reached
-/// at its public address, which is always encrypted.
+/// The way to an object store whose place the environment names (`AWS_ENDPOINT_URL`, `AZURE_STORAGE_ENDPOINT`, `GOOGLE_BASE_URL`);
+/// `None` for a folder, and for one that is reached at its public address, which is always encrypted.
 #[must_use]
 pub fn to_objects(what: &str, url: &str) -> Option<Way> {
-    url.starts_with("s3").then_some(())?;
-    let endpoint = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .find(|(name, value)| name.starts_with("AWS_ENDPOINT") && !value.is_empty())?;
-    Way::of_url(what, &endpoint.1, "http")
+    let variables = std::env::vars_os();
+    let texts = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    to_objects_by(what, url, texts)
+}
+
+fn to_objects_by(what: &str, url: &str, mut variables: impl Iterator<Item = (String, String)>) -> Option<Way> {
+    let (scheme, _) = url.split_once("://")?;
+    let begins: &[&str] = match scheme {
+        _ if scheme.starts_with("s3") => &["AWS_ENDPOINT"],
+        "az" | "azure" | "adl" | "abfs" | "abfss" => &["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"],
+        "gs" => &["GOOGLE_BASE_URL"],
+        _ => return None,
+    };
+    let names = |name: &str| begins.iter().any(|begin| name.starts_with(begin));
+    let (_, endpoint) = variables.find(|(name, value)| names(name) && !value.is_empty())?;
+    Way::of_url(what, &endpoint, "http")
 }
 
 /// All ways of a process that has all of the settings' accounts.
@@ -137,6 +148,30 @@ mod tests {
             assert_eq!(way("postgres://u:p@db.example/x?sslmode=verify-full"), None);
         }
         assert_eq!(to_pgvector("bm25"), None);
+    }
+
+    #[test]
+    fn object_stores_of_every_kind_are_ways_where_the_environment_names_their_place() {
+        let way = |url: &str, name: &str, value: &str| {
+            let of_another = ("PATH".to_owned(), "http://elsewhere.example".to_owned());
+            let variables = [of_another, (name.to_owned(), value.to_owned())];
+            to_objects_by("archive", url, variables.into_iter()).map(|way| (way.host, way.protection))
+        };
+        let plain = Some(("objects.example".to_owned(), Protection::Plain));
+        for (url, name) in [
+            ("s3://b/p", "AWS_ENDPOINT_URL"),
+            ("s3a://b/p", "AWS_ENDPOINT_URL_S3"),
+            ("az://c/p", "AZURE_STORAGE_ENDPOINT"),
+            ("abfss://c/p", "AZURE_ENDPOINT"),
+            ("gs://b/p", "GOOGLE_BASE_URL"),
+        ] {
+            assert_eq!(way(url, name, "http://objects.example:9000"), plain, "{url}");
+            let sealed = way(url, name, "https://objects.example");
+            assert_eq!(sealed.map(|(_, protection)| protection), Some(Protection::Verified), "{url}");
+            assert_eq!(way(url, name, ""), None, "{url}");
+        }
+        assert_eq!(way("gs://b/p", "AWS_ENDPOINT_URL", "http://objects.example"), None, "that of another kind");
+        assert_eq!(way("a/folder", "AWS_ENDPOINT_URL", "http://objects.example"), None);
     }
 
     #[test]

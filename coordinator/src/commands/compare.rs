@@ -62,7 +62,7 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
         }
         (None, ComparisonFormat::Terminal) => out::painted(&shown),
         (None, ComparisonFormat::Json) => out::json(&json),
-        (None, ComparisonFormat::Md | ComparisonFormat::Html) => out::file(&shown),
+        (None, ComparisonFormat::Md | ComparisonFormat::Html) => out::file(out::Kind::Words, &shown),
     }
     Ok(exit_of(&pairs))
 }

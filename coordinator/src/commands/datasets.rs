@@ -16,7 +16,7 @@ use crate::{
         amounts::counted,
         tables::{render, table},
     },
-    planning::{mirror, places, tell_licence},
+    planning::{check_is_local, mirror, places, tell_licence},
 };
 
 /// Prints what is known of datasets; `fetch` and `generate` write files. Exit 2 for a file that is not the published one.
@@ -44,6 +44,7 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
             Ok(Exit::Done)
         }
         DatasetsVerb::Verify { name, dataset_path } => {
+            check_is_local(dataset_path.as_deref())?;
             let verified =
                 blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::verify(name, &options))
                     .await?;
@@ -115,6 +116,7 @@ async fn show(app: &App, name: &str, path: Option<&Path>, asked: &QuestionsArgs,
 
 /// A path that was given has to be there: without it, what is known of the dataset would be shown as if it had been read.
 fn check_given(path: Option<&Path>) -> Result<(), CliError> {
+    check_is_local(path)?;
     match path.map(|path| (path, path.metadata())) {
         Some((path, Err(error))) => {
             Err(CliError::usage(format!("--dataset-path {}: {error}", path.display())).because(error))

@@ -17,7 +17,7 @@ use crate::{
     app::App,
     cli::{ArchivedTexts, ExportArgs},
     exit::{CliError, CliResult, Exit},
-    out,
+    out::{self, data::Data},
     results::{
         self,
         licence::kept_back,
@@ -69,13 +69,18 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let more = MoreColumns::from_summary(&summary);
     let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
-        None if args.format[0] == RECORD => out::file(&record_of(&summary)?),
+        None if args.format[0] == RECORD => out::file(out::Kind::Json, &record_of(&summary)?),
         None => {
             // page by page: between two of them the store is not held, however slow the reader is
-            let mut reader = Output { out: std::io::stdout(), left: false };
-            match write(store.as_ref(), &run, (&args.format[0], cells), &more, &mut reader).await {
+            let mut reader = match args.format[0].as_str() {
+                "csv" if args.raw_csv => Data::raw(),
+                "csv" => Data::cells(),
+                _ => Data::json(),
+            };
+            let written = write(store.as_ref(), &run, (&args.format[0], cells), &more, &mut reader).await;
+            match written.and_then(|()| reader.flush().map_err(broken)) {
                 // a reader that went away wants no more: the program ends as for every result that nobody got
-                Err(_) if reader.left => out::lose(&std::io::ErrorKind::BrokenPipe.into()),
+                Err(_) if reader.has_left() => out::lose(&std::io::ErrorKind::BrokenPipe.into()),
                 written => written?,
             }
         }
@@ -168,24 +173,6 @@ fn record_of(summary: &Summary) -> Result<String, CliError> {
     let text = serde_json::to_string_pretty(&record).map_err(CliError::infrastructure_of)?;
     // characters that would drive a terminal are escaped
     Ok(format!("{}\n", text::json(&text)))
-}
-
-/// Standard output, and whether who reads it went away.
-struct Output {
-    out: std::io::Stdout,
-    left: bool,
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.out.write(bytes);
-        self.left |= written.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe);
-        written
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
 }
 
 fn broken(error: std::io::Error) -> CliError {

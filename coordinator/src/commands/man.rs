@@ -26,7 +26,7 @@ pub(super) fn run(args: &ManArgs) -> CliResult {
             written.map_err(|error| {
                 CliError::infrastructure(format!("the page cannot be written: {error}")).because(error)
             })?;
-            out::file(&String::from_utf8_lossy(&page));
+            out::file(out::Kind::Words, &String::from_utf8_lossy(&page));
         }
     }
     Ok(Exit::Done)

@@ -160,9 +160,9 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
                 ending::write_matrix(&report, folder)?;
                 out::note(&format!("report: {}", folder.display()));
             }
-            (None, "md") => out::file(&bench_report::matrix::markdown(&report)),
+            (None, "md") => out::file(out::Kind::Words, &bench_report::matrix::markdown(&report)),
             (None, "html") => {
-                out::file(&bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?);
+                out::file(out::Kind::Words, &bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?);
             }
             (None, format) => ending::print_matrix(&report, format == "json", args.full),
         }
@@ -176,8 +176,10 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
     }
     match format {
         "json" => out::json(&report),
-        "md" => out::file(&bench_report::repeats::markdown(&report)),
-        "html" => out::file(&bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?),
+        "md" => out::file(out::Kind::Words, &bench_report::repeats::markdown(&report)),
+        "html" => {
+            out::file(out::Kind::Words, &bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?);
+        }
         _ => ending::print(&report, false, args.full),
     }
     Ok(Exit::Done)
@@ -191,7 +193,7 @@ fn among_published(summary: &Summary, formats: &[&str]) -> CliResult {
     }
     match formats {
         ["json"] => out::json(&all),
-        ["md"] => out::file(&bench_report::published::markdown(&all)),
+        ["md"] => out::file(out::Kind::Words, &bench_report::published::markdown(&all)),
         [results::TERMINAL] => out::painted(&bench_report::published::terminal(&all, out::view())),
         _ => return Err(CliError::usage("--published is told as terminal, md or json, one at a time")),
     }
@@ -263,7 +265,8 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
     };
     match &args.output_dir {
         None if formats[0] == results::TERMINAL => out::painted(&results::on_screen(&summary, full)),
-        None => out::file(&render(&page, formats[0])?),
+        None if formats[0] == "csv" && args.raw_csv => out::raw(&render(&page, formats[0])?),
+        None => out::file(out::Kind::from_format(formats[0]), &render(&page, formats[0])?),
         Some(folder) => {
             for format in formats {
                 let rendered = render(&page, format)?;

@@ -22,7 +22,7 @@ use serde_json::{Value, json, value::RawValue};
 use crate::{
     cli::ScoreArgs,
     exit::{CliError, CliResult, Exit},
-    out,
+    out::{self, data::Data},
 };
 
 /// Longest line that is read, in bytes.
@@ -52,7 +52,7 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
             std::fs::File::open(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))?,
         ),
     };
-    let mut output = BufWriter::new(std::io::stdout().lock());
+    let mut output = BufWriter::new(Data::json());
     let written = score_lines(scorer, BufReader::new(input), &mut output, MAX_LINE).and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {

@@ -3,9 +3,11 @@
 //!
 //! Whatever goes to a terminal goes through here, and what others have put into it (names of runs, answers, a system's words)
 //! neither moves the cursor nor turns the direction of writing, nor is it a command to GitHub's runner, which obeys lines of what a
-//! step prints. [`tables`] is the one look of tables, [`amounts`] and [`times`] say dollars, seconds and dates as people read them.
+//! step prints. [`data`] is what other programs read; [`tables`] is the one look of tables, [`amounts`] and [`times`] say dollars,
+//! seconds and dates as people read them.
 
 pub(crate) mod amounts;
+pub(crate) mod data;
 pub(crate) mod tables;
 pub(crate) mod times;
 
@@ -17,33 +19,39 @@ use std::{
 
 use bench_proto::text::{self, plain};
 use bench_report::terminal::{View, within};
+use bench_telemetry::logged;
 pub(crate) use bench_telemetry::on_github;
-use bench_telemetry::{logged, logged_json};
+pub(crate) use data::Kind;
 
 /// What says that it is narrower is not believed: nothing could be read there.
 const NARROWEST: usize = 40;
 
 /// Writes a result with a newline to standard output.
 pub(crate) fn result(text: &str) {
-    write(&logged(&plain(text)));
+    write_as(Kind::Words, &plain(text));
 }
 
 /// Writes a result that is made of words: its lines end between them, within the width of the terminal.
 pub(crate) fn words(text: &str) {
     let text = plain(text);
     match width() {
-        Some(width) => write(&logged(&within(&text, width))),
-        None => write(&logged(&text)),
+        Some(width) => write_as(Kind::Words, &within(&text, width)),
+        None => write_as(Kind::Words, &text),
     }
 }
 
 /// Writes a result that has colours of its own; what others have put into it was cleaned before it was painted.
 pub(crate) fn painted(text: &str) {
-    write(&logged(&without_acts(text)));
+    write_as(Kind::Words, &without_acts(text));
 }
 
-/// Writes the text of a file, which its format has made harmless.
-pub(crate) fn file(text: &str) {
+/// Writes the text of a file, which its format has made harmless to all but GitHub's runner.
+pub(crate) fn file(kind: Kind, text: &str) {
+    write_as(kind, text);
+}
+
+/// Writes the text of a file as it is, for who has asked for that.
+pub(crate) fn raw(text: &str) {
     write(text);
 }
 
@@ -78,7 +86,7 @@ pub(crate) async fn ask(question: &str) -> bool {
 /// Writes a value as pretty JSON to standard output.
 pub(crate) fn json<T: serde::Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => write(&logged_json(&text::json(&text))),
+        Ok(text) => write_as(Kind::Json, &text::json(&text)),
         Err(error) => note(&format!("cannot be shown as JSON: {error}")),
     }
 }
@@ -99,6 +107,14 @@ fn width() -> Option<usize> {
     let terminal = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();
     terminal.or_else(told).filter(|columns| *columns >= NARROWEST)
+}
+
+/// Writes what is no command to GitHub's runner, where that may read it.
+fn write_as(kind: Kind, text: &str) {
+    match kind.harmless() {
+        Some(harmless) => write(&harmless(text)),
+        None => write(text),
+    }
 }
 
 fn write(text: &str) {

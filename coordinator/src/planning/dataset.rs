@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::IsTerminal,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -12,6 +13,7 @@ use bench_proto::{
     label_fixes::LabelFixesSpec,
     nearest::{did_you_mean, nearest},
     profile::PresetSizes,
+    redact,
     scenario::Scenario,
     spec::{DatasetSpec, RunSpec},
 };
@@ -43,6 +45,30 @@ pub(crate) fn tell_licence(app: &App, manifest: &Manifest) {
     }
 }
 
+/// How the URL of a file of this machine begins.
+const LOCAL: &str = "file://";
+
+/// Refuses a URL where a file is to be: it would be told as a folder that is not there. One of a file of this machine is its path
+/// with something before it.
+///
+/// # Errors
+/// Exit 2 with how files are fetched.
+pub(crate) fn check_is_local(path: Option<&Path>) -> Result<(), CliError> {
+    let url = path.and_then(Path::to_str).filter(|text| text.contains("://") && !Path::new(text).exists());
+    url.map_or(Ok(()), |url| {
+        let is_of_file = url.get(..LOCAL.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(LOCAL));
+        if is_of_file {
+            return Err(CliError::usage(format!("--dataset-path {}: leave out {LOCAL} and give the path alone", redact::url(url))));
+        }
+        Err(CliError::usage(format!(
+            "--dataset-path {}: it takes a file, a folder or an archive of this machine, no URL: download it first (`curl -LO URL`) \
+             and give the file; `bench-coord datasets fetch NAME` brings a dataset that is known by name, and BENCH_DATASETS_URL names \
+             a store of yours to bring them from",
+            redact::url(url)
+        )))
+    })
+}
+
 /// Opens a dataset, with a progress bar when it has to be downloaded.
 ///
 /// # Errors
@@ -53,6 +79,7 @@ pub(crate) async fn open_dataset(
     args: &SampleArgs,
     mut settings: BTreeMap<String, Value>,
 ) -> Result<Arc<dyn Dataset>, CliError> {
+    check_is_local(args.dataset_path.as_deref())?;
     if let Some(seed) = &args.dataset_seed {
         let section = bench_datasets::find(name).map_or("", |known| known.manifest.section.as_str());
         let set = app.settings().entry(&format!("{section}.seed"));
@@ -106,7 +133,7 @@ fn seed_of(name: &str, seed: &str) -> Result<Value, CliError> {
     let is_made_of_it = match bench_datasets::find(name) {
         Ok(known) => is_seeded(&known.manifest),
         // a name that is none is refused by what opens it, which knows all
-        Err(_) => !std::path::Path::new(name).exists(),
+        Err(_) => !Path::new(name).exists(),
     };
     if is_made_of_it && seed.contains(',') {
         return Err(CliError::usage(format!(
@@ -360,6 +387,22 @@ pub(crate) fn about_of(dataset: &DatasetSpec) -> About {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_is_no_file_of_a_dataset_and_is_told_without_its_password() {
+        let refused = |path: &str| check_is_local(Some(Path::new(path))).err().map(|error| error.message);
+        let said = refused("https://u:planted@data.example/locomo10.json").expect("is a URL");
+        assert!(said.contains("no URL") && said.contains("datasets fetch") && said.contains("data.example"), "{said}");
+        assert!(!said.contains("planted"), "{said}");
+        assert!(refused("s3://bucket/locomo10.json").is_some());
+        for local in ["file:///data/locomo10.json", "FILE:///data/locomo10.json"] {
+            let said = refused(local).expect("is a URL");
+            assert!(said.contains("leave out file://") && !said.contains("curl"), "{said}");
+        }
+        for path in ["locomo10.json", "no/such/file", "/"] {
+            assert_eq!(refused(path), None, "{path}: what reads it says what is wrong");
+        }
+    }
 
     #[test]
     fn a_seed_is_of_what_is_generated() {

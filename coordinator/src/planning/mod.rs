@@ -61,8 +61,8 @@ use bench_worker::transport;
 
 pub(crate) use self::{
     dataset::{
-        about_of, check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes,
-        places, read_apart, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
+        about_of, check_is_local, check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset,
+        open_label_fixes, places, read_apart, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
     limits::{check_trace_url, latency_probe, limits},
     models::{

@@ -9,6 +9,7 @@ use bench_proto::{
     matrix::MatrixReport,
     spec::{ModelSpec, RunSpec},
     summary::{Summary, Verdict},
+    text,
 };
 use bench_store::{RunRow, Store};
 use bench_systems::adapter::ADAPTER;
@@ -130,7 +131,7 @@ pub(crate) async fn finish_above(
     let run = store.run(run_no).await?;
     let folder = run_folder(app, &run.run_id, output_dir);
     let summary = write_result(app, store, &run, &folder).await?;
-    out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
+    print_summary(&summary, json)?;
     out::note(&format!("report, questions and answers: {}", folder.display()));
     archive_local(app, store, &run).await;
     clean_after(app, store, &[run]).await?;
@@ -188,8 +189,17 @@ pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &R
 pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo, json: bool) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
+    print_summary(&summary, json)?;
     Ok(exit_of(&summary))
+}
+
+fn print_summary(summary: &Summary, json: bool) -> Result<(), CliError> {
+    if json {
+        out::file(out::Kind::Json, &text::json(&render_summary(summary, "json")?));
+    } else {
+        out::painted(&on_screen(summary, false));
+    }
+    Ok(())
 }
 
 /// The exit code of a finished run.

@@ -87,6 +87,12 @@ pub(crate) fn read(path: &str) -> Option<Target> {
     Some(Path::read(rest)?.at(Address { run, bank: None, generation: None }))
 }
 
+/// Whose request it is that asks for something that is nowhere, where its path says so much.
+pub(crate) fn of_nowhere(path: &str) -> Option<Address> {
+    let run = decoded(path.strip_prefix("/m/")?.split('/').next()?)?;
+    Some(Address { run, bank: None, generation: None })
+}
+
 /// A provider's own path.
 struct Path {
     operation: Operation,
@@ -221,6 +227,11 @@ mod tests {
             "/m/r1/openai/deployments//chat/completions",
         ] {
             assert_eq!(read(path), None, "{path}");
+        }
+        let run = |path: &str| of_nowhere(path).map(|address| address.run);
+        assert_eq!(run("/m/r%201/v1/files").as_deref(), Some("r 1"));
+        for path in ["/v1/files", "/m/", "/m/../v1/files", "/m//v1/files"] {
+            assert_eq!(run(path), None, "{path}");
         }
     }
 }

@@ -70,7 +70,13 @@ impl Exchange {
             || head.headers.contains_key("anthropic-version");
         let form = if is_anthropic { Form::Anthropic } else { Form::OpenAi };
         let answered = async {
-            let target = self.look(&head, target)?;
+            let target = match self.look(&head, target) {
+                Ok(target) => target,
+                Err(rejection) => {
+                    self.count_nowhere(&head, &rejection).await;
+                    return Err(rejection);
+                }
+            };
             let body = self.authenticate(&head.headers, &target, body).await?;
             let address = target.address.clone();
             let forwarded = async {
@@ -106,6 +112,15 @@ impl Exchange {
             return Err(Refusal::ForeignKey.into());
         }
         Ok(target)
+    }
+
+    /// Counts a request to a path that nothing is at, for the run that the path names and whose key it has.
+    async fn count_nowhere(&self, head: &Parts, rejection: &Rejection) {
+        let Some(address) = address::of_nowhere(head.uri.path()).filter(|_| rejection.lasts()) else { return };
+        let token = ask::token(&head.headers);
+        if !token.is_empty() && self.admission.authenticate(&address, &token).await.is_ok() {
+            self.admission.refused(&address, rejection.code(), rejection.kept()).await;
+        }
     }
 
     /// The body, once it is known whose it is: who has no key of the run takes no room.
@@ -226,9 +241,12 @@ impl Exchange {
         let settings = &self.common.settings;
         let of_run = admitted.faults();
         let faults = if of_run.is_empty() { &settings.faults } else { &of_run };
+        if faults.is_empty() {
+            return (false, None);
+        }
         // what one run asks for is nothing to another
         let request = Sha256Hash::of_bytes(format!("{}\n{}", asked.address.run, asked.body_hash.hex()).as_bytes());
-        let occurrence = if faults.is_empty() { 0 } else { self.common.occurrences.next(&request) };
+        let occurrence = self.common.occurrences.next(&request);
         faults.draw(settings.fault_seed, &asked.body_hash, occurrence)
     }
 }

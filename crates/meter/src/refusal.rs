@@ -3,7 +3,7 @@
 //! SDKs repeat 408, 409, 429 and 5xx by themselves, and follow `retry-after` and `x-should-retry`. So what passes by itself is one of
 //! these, and what somebody has to do something about is none, and says `x-should-retry: false` besides.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -28,10 +28,12 @@ pub(crate) struct Rejection {
     /// OpenAI's `type`, and its `code`.
     kind: &'static str,
     code: &'static str,
-    param: Option<Cow<'static, str>>,
-    message: String,
+    param: Option<Box<str>>,
+    message: Box<str>,
     /// What is wrong with a body that the message may quote.
     quotes: Option<Category>,
+    /// What is kept in place of a message that names more than may be kept.
+    reason: Option<Box<str>>,
     /// See [`Rejection::lasts`]. Not of what the state of the run says by itself: it has ended, is stopped, has no money left.
     lasts: bool,
     retry_after: Option<Duration>,
@@ -42,8 +44,19 @@ const INVALID: &str = "invalid_request_error";
 
 impl Rejection {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { status, kind, code, param: None, message, quotes: None, lasts: false, retry_after: None, allow: None }
+        let message = message.into().into_boxed_str();
+        Self {
+            status,
+            kind,
+            code,
+            param: None,
+            message,
+            quotes: None,
+            reason: None,
+            lasts: false,
+            retry_after: None,
+            allow: None,
+        }
     }
 
     /// It does not pass by itself: somebody has to do something about it.
@@ -56,10 +69,10 @@ impl Rejection {
     }
 
     /// Why, for whoever keeps it: without what a body says and where, which the client alone may be told, and which would make each
-    /// body a reason of its own.
+    /// body a reason of its own. So would the ids in paths.
     pub(crate) fn kept(&self) -> &str {
         match self.quotes {
-            None => &self.message,
+            None => self.reason.as_deref().unwrap_or(&self.message),
             Some(Category::Eof) => "the body is no JSON object that can be read: it ends too early",
             Some(Category::Data) => "the body is no JSON object that can be read: it is something else",
             Some(Category::Syntax | Category::Io) => "the body is no JSON object that can be read: it is no JSON",
@@ -78,10 +91,13 @@ impl Rejection {
 
     pub(crate) fn nowhere(path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
-        let message = format!(
-            "the meter forwards nothing at {shown}: the base URL is /m/RUN/v1 or /m/RUN/BANK/GENERATION/v1, with chat/completions, responses, completions, embeddings, messages or models behind it"
-        );
-        Self::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", message)
+        let told = |at: &str| {
+            format!(
+                "the meter forwards nothing at {at}: the base URL is /m/RUN/v1 or /m/RUN/BANK/GENERATION/v1, with chat/completions, responses, completions, embeddings, messages or models behind it"
+            )
+        };
+        let plain = Self::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", told(&shown));
+        Self { lasts: true, reason: Some(told(&words_of(path)).into()), ..plain }
     }
 
     pub(crate) fn method(allow: &'static str) -> Self {
@@ -91,7 +107,7 @@ impl Rejection {
     }
 
     pub(crate) fn unreadable(param: Option<&'static str>, message: impl Into<String>) -> Self {
-        let param = param.map(Cow::Borrowed);
+        let param = param.map(Into::into);
         Self { param, lasts: true, ..Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message) }
     }
 
@@ -106,7 +122,7 @@ impl Rejection {
         let message = format!(
             "{shown}: leave this parameter out of the URL; the meter passes on api-version, beta=true of Anthropic's, and those of lists of models"
         );
-        Self { param: Some(Cow::Owned(shown)), ..Self::unreadable(None, message) }
+        Self { param: Some(shown.into()), ..Self::unreadable(None, message) }
     }
 
     pub(crate) fn encoded(encoding: &str) -> Self {
@@ -256,6 +272,63 @@ impl From<Refusal> for Rejection {
     }
 }
 
+/// Words of paths that SDKs of OpenAI, Anthropic and Azure have, beside versions.
+const WORDS_OF_PATHS: [&str; 40] = [
+    "api",
+    "assistants",
+    "audio",
+    "batches",
+    "cancel",
+    "chat",
+    "checkpoints",
+    "completions",
+    "containers",
+    "content",
+    "conversations",
+    "count_tokens",
+    "deployments",
+    "edits",
+    "embeddings",
+    "engines",
+    "evals",
+    "events",
+    "files",
+    "fine_tuning",
+    "generations",
+    "images",
+    "input_items",
+    "items",
+    "jobs",
+    "messages",
+    "models",
+    "moderations",
+    "openai",
+    "realtime",
+    "rerank",
+    "responses",
+    "runs",
+    "speech",
+    "threads",
+    "transcriptions",
+    "translations",
+    "uploads",
+    "vector_stores",
+    "videos",
+];
+
+/// What is kept of a path: the words behind the run that SDKs have. Anything else may be a name, an id or a key, and is `…`.
+fn words_of(path: &str) -> String {
+    const MOST: usize = 8;
+    let is_version = |segment: &str| {
+        let number = segment.strip_prefix('v').unwrap_or_default();
+        matches!(number.len(), 1..=2) && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    let is_word = |segment: &str| segment.is_empty() || is_version(segment) || WORDS_OF_PATHS.contains(&segment);
+    let behind = path.split('/').skip(3).take(MOST);
+    let words: Vec<&str> = behind.map(|segment| if is_word(segment) { segment } else { "…" }).collect();
+    format!("/{}", words.join("/"))
+}
+
 /// A name that a request has brought, in one line and not too long for what is said of it.
 fn shown(name: &str) -> String {
     const LONGEST: usize = 100;
@@ -322,6 +395,7 @@ mod tests {
             (Rejection::foreign_parameter("model"), true),
             (Rejection::encoded("gzip"), true),
             (Rejection::too_large(1), true),
+            (Rejection::nowhere("/m/r/v1/files"), true),
             (Rejection::broken_off(), false),
             (Rejection::slow_body(), false),
             (Rejection::no_room(), false),
@@ -344,6 +418,25 @@ mod tests {
         assert!(rejection.kept().find(" too; ").is_some_and(|at| at < 280), "{}", rejection.kept());
         let rejection = Rejection::from(Refusal::UnknownBank(long));
         assert!(rejection.kept().len() < 300 && rejection.kept().contains("meter_url(bank)"), "{}", rejection.kept());
+    }
+
+    #[test]
+    fn p34_of_a_path_that_leads_nowhere_the_words_are_kept_and_no_ids() {
+        for (path, kept) in [
+            ("/m/r1/v1/files", "/v1/files"),
+            ("/m/r1/conv-26/3/v1/images/generations", "/…/…/v1/images/generations"),
+            ("/m/r1/alice/3/v1/files", "/…/…/v1/files"),
+            ("/m/r1/v1/responses/resp_68a1", "/v1/responses/…"),
+            ("/m/r1/sk-proj-0123456789abcdef/v1", "/…/v1"),
+            ("/m/r1/v1/vector_stores", "/v1/vector_stores"),
+            ("/m/r1", "/"),
+        ] {
+            let rejection = Rejection::nowhere(path);
+            assert!(rejection.kept().starts_with(&format!("the meter forwards nothing at {kept}: ")), "{rejection:?}");
+            let (_, body) = rejection.written(Form::OpenAi);
+            let told = format!("nothing at {path}: ");
+            assert!(String::from_utf8_lossy(&body).contains(&told), "the client is told of its own path: {body:?}");
+        }
     }
 
     #[test]

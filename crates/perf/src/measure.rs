@@ -1,11 +1,13 @@
 //! A command's wall time, CPU time and peak memory, from the kernel's own counters.
 
 use std::{
-    process::Command,
+    fs::File,
+    io::{Read as _, Seek as _},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 
 /// What one run of a command took.
@@ -29,7 +31,13 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Sample> {
 
 /// The same with a command that may end with any of these codes.
 pub(crate) fn run_until(command: &mut Command, codes: &[i32]) -> anyhow::Result<Sample> {
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    run_within(command, codes, Duration::MAX)
+}
+
+/// The same with a command that is killed when it takes longer than this. What it said last is told when it fails.
+pub(crate) fn run_within(command: &mut Command, codes: &[i32], longest: Duration) -> anyhow::Result<Sample> {
+    let mut said = tempfile::tempfile()?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
     let cpu_before = children_cpu()?;
     let began = Instant::now();
     let mut child = command.spawn().with_context(|| format!("{command:?} cannot be started"))?;
@@ -43,11 +51,27 @@ pub(crate) fn run_until(command: &mut Command, codes: &[i32]) -> anyhow::Result<
         if let Some(status) = child.try_wait()? {
             break status;
         }
+        if began.elapsed() > longest {
+            child.kill()?;
+            child.wait()?;
+            bail!("{command:?} had not ended after {:.0} s: {}", longest.as_secs_f64(), last_words(&mut said));
+        }
         std::thread::sleep(Duration::from_millis(3));
     };
     let wall_seconds = began.elapsed().as_secs_f64();
-    ensure!(status.code().is_some_and(|code| codes.contains(&code)), "{command:?} ended with {status}");
+    let is_expected = status.code().is_some_and(|code| codes.contains(&code));
+    ensure!(is_expected, "{command:?} ended with {status}: {}", last_words(&mut said));
     Ok(Sample { wall_seconds, cpu_seconds: children_cpu()? - cpu_before, peak_mib: peak_kib / 1024.0 })
+}
+
+/// The end of what a program said, for messages.
+fn last_words(said: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // a message without these words is still one
+    let _ = said.rewind().and_then(|()| said.read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
 /// CPU seconds of all children that were waited for.

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::Usage,
     dataset::{BankContent, StreamEntry},
     failure::Failure,
     step::RetrievedHit,
@@ -133,7 +132,7 @@ impl<S: Search> MemorySystem for FromItems<S> {
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         let hits = self.search.search(Lookup::new(bank, query)?).await?;
         let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
-        Ok(Recall { hits, effective_k, usage: Usage::default() })
+        Ok(Recall { hits, effective_k, ..Recall::default() })
     }
 
     async fn list(&self, bank: &BankRef, entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {

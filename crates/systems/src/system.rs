@@ -234,6 +234,37 @@ pub struct Recall {
     pub effective_k: u32,
     /// Usage that the system reported.
     pub usage: Usage,
+    /// What the system said once of all hits (`details_of_reply`): it stands with the first of them, and is here for who leaves that
+    /// one out ([`Recall::keep_said_once`]).
+    pub said_once: BTreeMap<String, serde_json::Value>,
+}
+
+impl Recall {
+    /// Gives the first hit what the system said once of all of them, where the hit that had it was left out: it is said of the
+    /// recall, not of that hit.
+    pub fn keep_said_once(&mut self) {
+        let Self { hits, said_once, .. } = self;
+        let is_kept =
+            |name: &String, value: &serde_json::Value| hits.iter().any(|hit| hit.details.get(name) == Some(value));
+        let lost: Vec<_> = said_once.iter().filter(|(name, value)| !is_kept(name, value)).collect();
+        let Some(first) = hits.first().filter(|_| !lost.is_empty()) else { return };
+        let mut details = first.details.clone();
+        for (name, value) in lost {
+            let _ = details.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        hits[0].details = bounded_details(details);
+    }
+}
+
+/// Most details of a hit, and the longest of them in bytes of JSON: what is longer is left out.
+const MOST_DETAILS: usize = 16;
+const LONGEST_DETAIL: usize = 1024;
+
+/// Details as they are kept: a report is not filled by what a system says of its hits.
+pub(crate) fn bounded_details(details: BTreeMap<String, serde_json::Value>) -> BTreeMap<String, serde_json::Value> {
+    let short =
+        |(name, value): &(String, serde_json::Value)| name.len() <= 64 && value.to_string().len() <= LONGEST_DETAIL;
+    details.into_iter().filter(short).take(MOST_DETAILS).collect()
 }
 
 /// What recalls rest on, when an operation asked for it.

@@ -382,7 +382,12 @@ impl Admitted for MeteredCall {
             None => self.key,
         };
         let (run, task) = (Arc::clone(&self.run), key.task());
-        if let Err(failure) = run.ledger.put(task, vec![record]).await {
+        // its client has the reply, and in a process that takes no task nothing waits for its booking but calls that lack its money
+        let booked = match run.is_apart() && !run.budget.are_starving() {
+            true => run.ledger.put_with_others(task, record).await,
+            false => run.ledger.put(task, vec![record]).await,
+        };
+        if let Err(failure) = booked {
             warn!(code = failure.code.as_str(), "a call of the memory system could not be booked: {}", failure.message);
         }
     }

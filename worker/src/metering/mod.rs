@@ -60,6 +60,8 @@ pub(crate) trait FindRun: Send + Sync {
 
 /// Time between two times that the other processes are told: a wait lasts for longer.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+/// How long a meter that stops waits for bookings that were handed over: a store that is away keeps nobody.
+const LAST_BOOKINGS: Duration = Duration::from_secs(1);
 
 /// The meter of a process.
 pub(crate) struct Metering {
@@ -194,16 +196,23 @@ impl Metering {
     }
 
     /// Takes no more requests, and waits until those under way are booked: for as long as its place says, and no longer once `hurry` is
-    /// cancelled. What does not end until then is uncertain.
+    /// cancelled. What does not end until then is uncertain; a call that has ended by then is booked all the same.
     pub(crate) async fn stop(&self, hurry: &CancellationToken) {
         self.stop.cancel();
         let Some(mut serving) = self.serving().take() else { return };
-        tokio::select! {
-            _ = &mut serving.task => return,
-            () = hurry.cancelled() => serving.hurry.cancel(),
+        // it fails only by a panic, which is in the log
+        let has_ended = tokio::select! {
+            _ = &mut serving.task => true,
+            () = hurry.cancelled() => false,
+        };
+        if !has_ended {
+            serving.hurry.cancel();
+            let _ = serving.task.await;
         }
-        // it has failed only by a panic, which is in the log
-        let _ = serving.task.await;
+        // it drops those who wait for a booking, and what they have handed over may wait for company
+        let runs: Vec<Arc<MeteredRun>> = self.runs().values().filter_map(Weak::upgrade).collect();
+        let booked = futures::future::join_all(runs.iter().map(|run| run.ledger.flush()));
+        let _ = tokio::time::timeout(LAST_BOOKINGS, booked).await;
     }
 
     fn at_hand(&self, run: &str) -> Option<Arc<MeteredRun>> {

@@ -145,6 +145,11 @@ impl MeteredRun {
         }
     }
 
+    /// Whether others do all that the run's calls are for: this process takes no task.
+    pub(super) const fn is_apart(&self) -> bool {
+        self.beside.leased.is_some()
+    }
+
     /// What requests were told that other processes have to know of.
     pub(super) fn told(&self) -> Vec<MeterTold> {
         let away = self.away().map(|away| MeterTold {

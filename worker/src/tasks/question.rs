@@ -156,7 +156,7 @@ impl Asked<'_> {
 
     /// The facts of the question's recall.
     fn recalled(&self, generation: i64, recall: &Recall, timing: Timing) -> StepFacts {
-        let Recall { hits, effective_k, usage } = recall;
+        let Recall { hits, effective_k, usage, .. } = recall;
         StepFacts::Recalled {
             generation,
             hits: u32::try_from(hits.len()).unwrap_or(u32::MAX),
@@ -339,6 +339,9 @@ async fn recall_without(
     let mut recall = system.recall(bank, query).await?;
     let is_full = recall.hits.len() >= query.k as usize;
     let left_out = canary::without(facts, &mut recall.hits);
+    if left_out > 0 {
+        recall.keep_said_once();
+    }
     let most = system.capabilities().max_k.unwrap_or(u32::MAX);
     let more = query.k.saturating_add(facts.len() as u32).min(most);
     if left_out == 0 || !is_full || more <= query.k || system.capabilities().token_budget {
@@ -349,8 +352,11 @@ async fn recall_without(
     let again_us = clock.elapsed_us();
     match again {
         Ok(mut again) => {
-            canary::without(facts, &mut again.hits);
+            let left_out = canary::without(facts, &mut again.hits);
             again.hits.truncate(query.k as usize);
+            if left_out > 0 {
+                again.keep_said_once();
+            }
             again.usage += recall.usage;
             Ok((Recall { effective_k: recall.effective_k, ..again }, again_us))
         }
@@ -454,7 +460,7 @@ fn score_record(context: &RunContext, task: ClaimedTask, case: &ScoreCase<'_>) -
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{collections::BTreeMap, time::Duration};
 
     use async_trait::async_trait;
     use bench_proto::ids::Sha256Hash;
@@ -495,8 +501,11 @@ mod tests {
                 tokio::time::sleep(SLOW).await;
             }
             let hit = |id: &str| RetrievedHit { id: id.to_owned(), ..RetrievedHit::default() };
-            let hits = ["fact", "a", "b"].map(hit).into_iter().take(query.k as usize).collect();
-            Ok(Recall { hits, effective_k: query.k, ..Recall::default() })
+            let mut hits: Vec<RetrievedHit> = ["fact", "a", "b"].map(hit).into_iter().take(query.k as usize).collect();
+            let said_once = BTreeMap::from([("mode".to_owned(), serde_json::Value::from("hybrid"))]);
+            hits[0].details = BTreeMap::from([("rank".to_owned(), serde_json::Value::from(1))]);
+            hits[0].details.extend(said_once.clone());
+            Ok(Recall { hits, effective_k: query.k, said_once, ..Recall::default() })
         }
 
         async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
@@ -529,6 +538,8 @@ mod tests {
         let ids: Vec<&str> = recall.hits.iter().map(|hit| hit.id.as_str()).collect();
         assert_eq!((ids, recall.effective_k), (vec!["a", "b"], 2));
         assert!(u128::from(again_us) >= SLOW.as_micros(), "{again_us}");
+        let details = |at: usize| recall.hits[at].details.keys().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!((details(0), details(1)), (vec!["mode"], vec![]), "what was said once, and nothing of the fact");
         let (_, again_us) = recall_without(&system, &bank, &query, &[]).await.expect("it answers");
         assert_eq!(again_us, 0, "nothing was left out");
     }

@@ -136,7 +136,10 @@ impl RunEstimate {
     /// Calls, tokens, dollars and minutes of all runs, as JSON.
     #[must_use]
     pub(crate) fn totals(&self) -> Value {
-        totals(&self.total)
+        let mut all = totals(&self.total);
+        // a reader of the JSON has no line that says so
+        all["metered"] = json!(self.is_metered);
+        all
     }
 
     fn json(&self) -> Value {
@@ -152,7 +155,7 @@ impl RunEstimate {
                 })
             })
             .collect();
-        let mut all = totals(&self.total);
+        let mut all = self.totals();
         all["questions"] = json!(self.questions);
         all["usd_cap"] = json!(self.cap_usd);
         all["canary_recalls"] = json!(self.canary_recalls);
@@ -289,9 +292,10 @@ mod tests {
     #[test]
     fn p34_a_matrix_with_a_metered_cell_says_that_its_calls_come_on_top() {
         let mut matrix = expecting(13.9, None, 18.0);
-        assert_eq!(matrix.metered_beside(), None);
+        assert_eq!((matrix.metered_beside(), &matrix.totals()["metered"]), (None, &json!(false)));
         matrix.and(&RunEstimate { is_metered: true, ..expecting(13.9, None, 18.0) });
         let beside = matrix.metered_beside().expect("a cell is metered");
+        assert_eq!((&matrix.totals()["metered"], &matrix.json()["metered"]), (&json!(true), &json!(true)));
         assert!(
             beside.contains("under the same cap") && matrix.text().contains(&format!("\n  {beside}\n")),
             "{beside}"

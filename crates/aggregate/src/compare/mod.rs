@@ -169,6 +169,8 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(of_sessions);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
     let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
+    let equal = are_equal(a, b, &facts);
+    notes.extend(equal.then(|| EQUAL.to_owned()));
     Comparison {
         schema_version: COMPARISON_SCHEMA_VERSION,
         latency: Some(latency::compare(&of_a, &of_b)),
@@ -182,6 +184,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         independent,
         copied: copied.is_some(),
         copied_of: copied.map(|copied| copied.of),
+        equal,
         verdict: all.verdict,
         mcnemar,
         paired: all,
@@ -196,6 +199,23 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         better: scale.better,
         metric,
     }
+}
+
+/// What there is to know of equal runs: that nothing differs is certain of these questions, and the figures are about others.
+pub(crate) const EQUAL: &str = "the runs are equal (equal digests): every question ended alike in both, with the same scores, so \
+                                there is no difference to decide; words and intervals beside the figures say what so many equal questions leave open of others";
+
+/// Whether two runs have one digest, by which every question ended alike in both. A mean over several runs has none, and a digest
+/// that is read from a folder is held against the questions.
+fn are_equal(a: &Side<'_>, b: &Side<'_>, facts: &PairedFacts<'_>) -> bool {
+    let digest = &a.summary.result_digest;
+    let are_single = a.members.len() < 2 && b.members.len() < 2;
+    are_single
+        && !digest.is_empty()
+        && *digest == b.summary.result_digest
+        && !facts.pairs.is_empty()
+        && facts.pairs.iter().all(|pair| pair.difference() == 0.0)
+        && facts.unpaired.only_a + facts.unpaired.only_b == 0
 }
 
 /// What a difference says in view of those that were made with it: one that Holm's correction takes for chance decides nothing.

@@ -60,6 +60,39 @@ fn equal_runs_do_not_change() {
     assert_eq!(comparison.bootstrap_note.as_deref(), Some("all banks agree: nothing to draw from"));
 }
 
+#[test]
+fn runs_of_one_digest_are_equal_and_say_so_also_where_few_questions_decide_nothing() {
+    let said = |comparison: &Comparison| comparison.notes.iter().filter(|note| *note == EQUAL).count();
+    let few = compared(30, |_, _| {});
+    assert_eq!((few.equal, few.verdict, said(&few)), (true, Word::Inconclusive, 1));
+    let other = compared(30, |i, facts| {
+        if i == 2 {
+            set_judge(facts, 0.25);
+        }
+    });
+    assert_eq!((other.equal, said(&other)), (false, 0), "{:?}", other.paired);
+
+    // what a folder's report says of its digest is held against its questions
+    let input = input(30);
+    let run = |score: f64, digest: &str| -> Made {
+        let (mut run, mut aggregator) = (RunFacts::new("judge", 10), Aggregator::new(input.clone()));
+        for i in 0..30 {
+            let mut facts = question(i);
+            set_judge(&mut facts, score);
+            run.add(&facts);
+            aggregator.add(&facts);
+        }
+        let mut summary = aggregator.finish(std::iter::empty::<&str>()).summary;
+        summary.result_digest = digest.to_owned();
+        (input.spec.clone(), run, summary)
+    };
+    let equal = |a: &Made, b: &Made| compare(&side(a), &side(b), &CompareOptions::default()).equal;
+    assert!(equal(&run(1.0, "d"), &run(1.0, "d")));
+    assert!(!equal(&run(1.0, "d"), &run(0.0, "d")), "of equal digests, and other scores");
+    assert!(!equal(&run(1.0, "d"), &run(1.0, "e")), "by another metric or outcome they differ");
+    assert!(!equal(&run(1.0, ""), &run(1.0, "")), "nobody computed any");
+}
+
 /// What a side of a comparison is made of.
 type Made = (RunSpec, RunFacts, Summary);
 

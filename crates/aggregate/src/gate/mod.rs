@@ -18,6 +18,8 @@ pub use checks::beyond_floor;
 pub(crate) use checks::score_checks;
 pub use policy::{Floors, Policy};
 
+use crate::compare::EQUAL;
+
 /// How a person wants failures to end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GateFlags {
@@ -75,7 +77,9 @@ pub fn gate_of_repeats(
         GateVerdict::Inconclusive => Some("warning"),
         GateVerdict::Pass => troubled.then_some("warning"),
     };
-    let (baseline, comparison) = baseline.unzip();
+    let (baseline, mut comparison) = baseline.unzip();
+    // a gate goes by the word of the interval: beside INCONCLUSIVE nobody is to read that there is nothing to decide
+    comparison.iter_mut().for_each(|comparison| comparison.notes.retain(|note| note != EQUAL));
     GateReport {
         schema_version: GATE_SCHEMA_VERSION,
         run: summary.run.id.clone(),

@@ -47,6 +47,17 @@ fn gated(change: impl Fn(&mut Comparison)) -> GateReport {
 }
 
 #[test]
+fn gates_say_nothing_of_equal_runs() {
+    let own = "the baseline is the newest run";
+    let report = gated(|comparison| {
+        assert!(comparison.equal && comparison.notes.iter().any(|note| note == EQUAL), "{:?}", comparison.notes);
+        comparison.notes.push(own.to_owned());
+    });
+    let notes = report.comparison.expect("there is a baseline").notes;
+    assert!(notes.iter().any(|note| note == own) && notes.iter().all(|note| note != EQUAL), "{notes:?}");
+}
+
+#[test]
 fn absurd_counts_of_a_report_end_neither_a_comparison_nor_a_gate() {
     let (input, now) = (input(300), summary());
     let mut facts = RunFacts::new("judge", 10);

@@ -15,7 +15,7 @@ use crate::{
     },
     draws::Chance,
     kinds::Kind,
-    stopping::{bound, look_at},
+    stopping::{Bounds, bound, look_at},
     strata::{Seen, Strata},
 };
 
@@ -95,7 +95,8 @@ impl<'a> Simulation<'a> {
             *population.entry(kinds[question.category as usize].category.clone()).or_default() += 1;
         }
         let mean = questions.iter().map(|(_, question)| question.rate).sum::<f64>() / questions.len().max(1) as f64;
-        let bounds = (0..case.rule.looks.len()).map(|number| bound(&case.rule, number)).collect();
+        let mut carried = Bounds::default();
+        let bounds = (0..case.rule.looks.len()).map(|number| bound(&case.rule, number, &mut carried)).collect();
         let truths = [mean - case.drop, mean];
         Self { case, chance: Chance::new(seed), kinds, population, questions, bounds, truths }
     }

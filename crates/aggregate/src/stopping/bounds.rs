@@ -12,8 +12,16 @@ use crate::interval::EXPANSION_FROM_DF;
 const GRID: usize = 161;
 /// Halvings of the search for a bound: more than a float has digits for.
 const HALVINGS: usize = 60;
-/// Bounds this far from a first estimate lie surely on its side of the true one.
-const CLEAR: f64 = 1e-12;
+/// Bounds this far from a first estimate lie surely on its side of the true one: sums of so few chances are known to 2e-14 of them,
+/// and fall by at least twice of what a bound moves.
+const CLEAR: f64 = 1e-13;
+/// Two estimates this near to each other are followed by none that is better: each is as exact as both before it together.
+const CLOSE: f64 = 1e-9;
+/// A bound lies between this part of that of the look before and the whole of it, but for the first and for looks far apart.
+const A_LITTLE_BELOW: f64 = 0.97;
+/// Half the difference of two squares beyond which the chance of the farther tail is no half of the last bit of the nearer one's:
+/// e⁻⁴⁰ is less than 2⁻⁵⁷.
+const LOST: f64 = 40.0;
 /// Beyond this many standard deviations nothing lies.
 const FAR: f64 = 9.0;
 
@@ -30,44 +38,45 @@ fn spent(t: f64) -> f64 {
 }
 
 /// The estimate at a look, times the root of its part t (a Brownian motion), as far as no look has decided: a density over a grid.
+#[derive(Debug, Clone)]
 struct Density {
     points: Vec<f64>,
     /// Density times Simpson's weight times the distance of the points.
     mass: Vec<f64>,
+    /// The bound of the look before, where the next one is looked for first.
+    about: f64,
 }
 
 impl Density {
     /// Before the first look.
     fn begin() -> Self {
-        Self { points: vec![0.0], mass: vec![1.0] }
+        Self { points: vec![0.0], mass: vec![1.0], about: Z_OF_A_SIDE }
     }
 
     /// The chance that a step with this standard deviation ends beyond ± `bound`.
     fn beyond(&self, bound: f64, step: f64) -> f64 {
         let normal = normal();
-        let of = |(x, mass): (&f64, &f64)| mass * (normal.sf((bound - x) / step) + normal.cdf((-bound - x) / step));
+        let above = |x: f64| normal.sf((bound - x) / step);
+        let below = |x: f64| normal.cdf((-bound - x) / step);
+        // the squares of both arguments differ by 4 x · bound / step²: beyond this x one of both changes no bit of their sum
+        let alone = LOST / 2.0 * step * step / bound;
+        let of = |(x, mass): (&f64, &f64)| match *x {
+            x if x > alone => mass * above(x),
+            x if x < -alone => mass * below(x),
+            x => mass * (above(x) + below(x)),
+        };
         self.points.iter().zip(&self.mass).map(of).sum()
     }
 
     /// The bound, at most `far`, beyond which a step ends with a chance of `may`: by halving, down to the last bit. A first estimate
-    /// by false position spares most of the sums.
+    /// spares most of the sums.
     fn bound(&self, step: f64, may: f64, far: f64) -> f64 {
+        let is_too_much = |bound: f64| self.beyond(bound, step) > may;
         // logarithms are nearly straight where the chances themselves are nearly 0
         let ratio = |bound: f64| (self.beyond(bound, step).max(f64::MIN_POSITIVE) / may).ln();
-        let near = (may > 0.0).then(|| false_position(ratio, far));
-        let (mut low, mut high) = (0.0, far);
-        for _ in 0..HALVINGS {
-            let middle = (low + high) / 2.0;
-            if middle == low || middle == high {
-                break;
-            }
-            let too_much = match near.filter(|near| (middle - near).abs() > CLEAR) {
-                Some(near) => middle < near,
-                None => self.beyond(middle, step) > may,
-            };
-            if too_much { low = middle } else { high = middle }
-        }
-        high
+        let near = (may > 0.0).then(|| crossing(ratio, self.about, far));
+        let by_estimate = near.and_then(|near| halved_near(is_too_much, far, near));
+        by_estimate.unwrap_or_else(|| halved(is_too_much, far).1)
     }
 
     /// The density after a step that has stayed within ± `bound`.
@@ -81,53 +90,121 @@ impl Density {
             let weight = if i == 0 || i == GRID - 1 { 1.0 } else { f64::from(2 + 2 * (i as u32 % 2)) };
             density * weight * distance / 3.0
         });
-        Self { mass: mass.collect(), points }
+        Self { mass: mass.collect(), points, about: bound }
     }
 }
 
-/// About where a falling function crosses 0 between 0 and `far`; one of these where it does not (Dowell and Jarratt 1971, the
-/// "Illinois" form: the value of an end that stays is halved).
-fn false_position(of: impl Fn(f64) -> f64, far: f64) -> f64 {
-    let ((mut low, mut above), (mut high, mut below)) = ((0.0, of(0.0)), (far, of(far)));
+/// What is left of 0 to `far` by halving: its lower end is too much, its upper one is not.
+fn halved(is_too_much: impl Fn(f64) -> bool, far: f64) -> (f64, f64) {
+    let (mut low, mut high) = (0.0, far);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        if middle == low || middle == high {
+            break;
+        }
+        if is_too_much(middle) { low = middle } else { high = middle }
+    }
+    (low, high)
+}
+
+/// The upper end of the same, asking only near to an estimate; `None` where that is wrong. One that is 0 or `far` was asked itself.
+fn halved_near(is_too_much: impl Fn(f64) -> bool, far: f64, near: f64) -> Option<f64> {
+    let is_clear = |bound: f64| (bound - near).abs() > CLEAR;
+    let (low, high) = halved(|bound| if is_clear(bound) { bound < near } else { is_too_much(bound) }, far);
+    // an end that is clear of the estimate was taken for granted
+    let is_asked = !is_clear(low) && !is_clear(high);
+    (is_asked || near == 0.0 || near == far).then_some(high)
+}
+
+/// About where a falling function crosses 0 between 0 and `far`; one of these where it does not. By false position, in which the value
+/// of an end that stays is made smaller by as much as that of the other end has become (Anderson and Björck 1973).
+fn crossing(of: impl Fn(f64) -> f64, about: f64, far: f64) -> f64 {
+    let [(mut low, mut above), (mut high, mut below)] = ends(&of, about.min(far), far);
     if above <= 0.0 {
         return low;
     }
     if below > 0.0 {
         return high;
     }
-    let mut last = 0;
+    let smaller = |stays: bool, ratio: f64| match ratio {
+        _ if !stays => 1.0,
+        ratio if ratio < 1.0 => 1.0 - ratio,
+        _ => 0.5,
+    };
+    let (mut before, mut was_above) = (f64::NAN, None);
     for _ in 0..HALVINGS {
         let at = low + (high - low) * above / (above - below);
-        let value = of(at);
-        let side = if value > 0.0 { 1 } else { -1 };
-        let moved = if value > 0.0 { at - low } else { high - at };
-        if value > 0.0 {
-            (low, above) = (at, value);
-            below *= if last == side { 0.5 } else { 1.0 };
-        } else {
-            (high, below) = (at, value);
-            above *= if last == side { 0.5 } else { 1.0 };
-        }
-        if moved < CLEAR / 16.0 {
+        if (at - before).abs() < CLOSE {
             return at;
         }
-        last = side;
+        let value = of(at);
+        let is_above = value > 0.0;
+        let stays = was_above == Some(is_above);
+        if is_above {
+            below *= smaller(stays, value / above);
+            (low, above) = (at, value);
+        } else {
+            above *= smaller(stays, value / below);
+            (high, below) = (at, value);
+        }
+        (before, was_above) = (at, Some(is_above));
     }
     (low + high) / 2.0
 }
 
-/// The bound of each look in standard errors, for looks when parts `t` (ascending, the last at most 1) of the questions have ended.
-pub(super) fn bounds(parts: &[f64]) -> Vec<f64> {
-    let (mut density, mut before) = (Density::begin(), 0.0);
-    let mut bounds = Vec::with_capacity(parts.len());
-    for t in parts {
-        let (step, may) = ((t - before).max(1e-9).sqrt(), spent(*t) - spent(before));
-        let bound = density.bound(step, may, FAR * t.sqrt());
-        density = density.step(bound, step);
-        before = *t;
-        bounds.push(bound / t.sqrt());
+/// Two places with the values there of a falling function, between which it crosses 0 if it does between 0 and `far`.
+fn ends(of: impl Fn(f64) -> f64, about: f64, far: f64) -> [(f64, f64); 2] {
+    let with_value = |at: f64| (at, of(at));
+    let low = with_value(about * A_LITTLE_BELOW);
+    if low.1 <= 0.0 {
+        return [with_value(0.0), low];
     }
-    bounds
+    let high = with_value(about);
+    if high.1 > 0.0 { [high, with_value(far)] } else { [low, high] }
+}
+
+/// The bounds of looks, as far as they were asked for: the next one goes on from there, and those that are known cost nothing. What
+/// they are does not depend on which were asked for before.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// The part of the questions that has ended at each look, and its bound in standard errors.
+    known: Vec<(f64, f64)>,
+    /// Before the last of them.
+    density: Density,
+    /// Bound and standard deviation of the step to the last of them.
+    last: Option<(f64, f64)>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { known: Vec::new(), density: Density::begin(), last: None }
+    }
+}
+
+impl Bounds {
+    /// The bound of the last of some looks, when parts `t` (ascending, the last at most 1) of the questions have ended. Looks that do
+    /// not begin as those that are known are those of another rule.
+    pub(super) fn of_last(&mut self, parts: &[f64]) -> f64 {
+        if parts.iter().zip(&self.known).any(|(part, (known, _))| part != known) {
+            *self = Self::default();
+        }
+        for part in parts.iter().skip(self.known.len()) {
+            self.add(*part);
+        }
+        parts.len().checked_sub(1).map_or(f64::INFINITY, |last| self.known[last].1)
+    }
+
+    fn add(&mut self, t: f64) {
+        // behind the last look of a rule nothing is asked: a density is made when it is needed
+        if let Some((bound, step)) = self.last {
+            self.density = self.density.step(bound, step);
+        }
+        let before = self.known.last().map_or(0.0, |(before, _)| *before);
+        let (step, may) = ((t - before).max(1e-9).sqrt(), spent(t) - spent(before));
+        let bound = self.density.bound(step, may, FAR * t.sqrt());
+        self.last = Some((bound, step));
+        self.known.push((t, bound / t.sqrt()));
+    }
 }
 
 /// The quantile of Student's t that is as rarely exceeded as `bound` is by a normal number.
@@ -149,6 +226,12 @@ pub(super) fn outside(bound: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::interval::Z;
+
+    /// The bounds of all looks.
+    fn bounds(parts: &[f64]) -> Vec<f64> {
+        let mut bounds = Bounds::default();
+        (1..=parts.len()).map(|looks| bounds.of_last(&parts[..looks])).collect()
+    }
 
     #[test]
     fn bounds_are_those_of_the_published_tables() {
@@ -183,6 +266,52 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_tail_that_is_left_out_changes_no_bit() {
+        let both = |density: &Density, bound: f64, step: f64| {
+            let normal = normal();
+            let of = |(x, mass): (&f64, &f64)| mass * (normal.sf((bound - x) / step) + normal.cdf((-bound - x) / step));
+            density.points.iter().zip(&density.mass).map(of).sum::<f64>()
+        };
+        for step in [0.05_f64, 0.2, 0.316, 0.7, 1.0] {
+            let density = Density::begin().step(2.2, step).step(2.1, step);
+            for bound in [0.0, 1e-9, 0.3, 1.0, 1.9, 2.0, 2.1, 2.3, 4.0, 9.0] {
+                let [sum, plain] = [density.beyond(bound, step), both(&density, bound, step)];
+                assert_eq!(sum.to_bits(), plain.to_bits(), "{bound}, {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_estimate_that_is_wrong_is_found_out() {
+        for crosses in [0.3, 2.0, 7.9] {
+            let is_too_much = |bound: f64| bound < crosses;
+            let (_, high) = halved(is_too_much, 9.0);
+            assert_eq!(halved_near(is_too_much, 9.0, crosses + CLEAR / 2.0), Some(high));
+            for wrong in [crosses - 1e-12, crosses + 1e-12, 1.0] {
+                assert_eq!(halved_near(is_too_much, 9.0, wrong), None, "{wrong} for {crosses}");
+            }
+        }
+        // what crosses nowhere, or is wrong at once
+        assert_eq!(crossing(|bound| 10.0 - bound, 2.0, 9.0), 9.0);
+        assert_eq!(crossing(|bound| -1.0 - bound, 2.0, 9.0), 0.0);
+        for crosses in [0.1, 1.95, 1.99, 2.5, 8.9] {
+            let found = crossing(|bound: f64| (crosses - bound) * (1.0 + bound), 2.0, 9.0);
+            assert!((found - crosses).abs() < CLEAR, "{found} for {crosses}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_before_changes_no_bound() {
+        let (even, uneven) = ([0.25, 0.5, 0.75, 1.0], [0.25, 0.5, 0.9]);
+        let of = |parts: &[f64]| Bounds::default().of_last(parts);
+        let mut carried = Bounds::default();
+        for parts in [&even[..2], &even[..4], &even[..1], &even[..3], &uneven, &even, &even[1..], &uneven[..1]] {
+            assert_eq!(carried.of_last(parts).to_bits(), of(parts).to_bits(), "{parts:?}");
+        }
+        assert_eq!(of(&[]), f64::INFINITY);
     }
 
     #[test]

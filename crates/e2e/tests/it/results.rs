@@ -358,6 +358,9 @@ fn few_answers_that_agree_are_not_certain() {
     let paired = &compared["paired"];
     assert_eq!((&paired["difference"], &compared["verdict"]), (&json!(0.0), &json!("INCONCLUSIVE")), "{paired}");
     assert!(paired["ci95"]["low"].as_f64() < Some(-0.05) && paired["mde"].as_f64() > Some(0.05), "{paired}");
+    assert_eq!(compared["equal"], true, "fifty questions that ended alike are equal, whatever they say of others");
+    let printed = bench.run(["compare", "one", "two"]).expect_code(0).stdout;
+    assert!(printed.contains("EQUAL: +0.00 points") && printed.contains("no difference to decide"), "{printed}");
     let printed = bench.run(["gate", "two", "--baseline", "one"]).expect_code(6).stdout;
     assert!(printed.contains("INCONCLUSIVE"), "{printed}");
     let _ = submit(&bench, "fairly", &[&of_none[..], &["fair"]].concat()).expect_code(0);

@@ -99,7 +99,10 @@ async fn what_cannot_be_forwarded_is_not() {
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{shown}");
         assert_eq!(got.header("x-should-retry").as_deref(), Some("false"), "{shown}");
         // what has no key of a run is of none
-        let is_of_run = matches!(code, "invalid_request" | "request_too_large" | "unsupported_encoding");
+        let is_of_run = match code {
+            "unknown_url" => text.starts_with(b"POST /m/run-1/"),
+            code => matches!(code, "invalid_request" | "request_too_large" | "unsupported_encoding"),
+        };
         let told: Vec<&str> = meter.books.seen().refused.drain(..).map(|(code, _)| code).collect();
         assert_eq!(told, if is_of_run { vec![code] } else { vec![] }, "{shown}");
     }
@@ -111,12 +114,17 @@ async fn what_cannot_be_forwarded_is_not() {
 async fn who_has_no_key_of_a_run_is_counted_for_none_whatever_the_body() {
     let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
     let meter = meter(&upstream.base(), MeterSettings { most_request_bytes: 4096, ..MeterSettings::default() }).await;
-    for headers in ["content-encoding: gzip\r\ncontent-length: 27", "content-length: 5000"] {
+    let large = "content-length: 5000";
+    for (path, headers, status, code) in [
+        (CHAT, "content-encoding: gzip\r\ncontent-length: 27", 401, "invalid_api_key"),
+        (CHAT, large, 401, "invalid_api_key"),
+        ("/m/run-1/v1/files", large, 404, "unknown_url"),
+    ] {
         let head = format!(
-            "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {FOREIGN_KEY}\r\n{headers}\r\nconnection: close\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {FOREIGN_KEY}\r\n{headers}\r\nconnection: close\r\n\r\n"
         );
         let got = exchange(meter.address, head.as_bytes()).await;
-        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (401, Some("invalid_api_key")), "{headers}");
+        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{path} {headers}");
     }
     assert!(meter.books.seen().refused.is_empty() && upstream.requests().is_empty());
 }

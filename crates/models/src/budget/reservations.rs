@@ -71,6 +71,12 @@ impl Reservations {
         Self(inner)
     }
 
+    /// Whether calls wait here that a cap has refused: what is booked now may make room for them.
+    #[must_use]
+    pub fn are_starving(&self) -> bool {
+        self.0.lock().has_refused()
+    }
+
     /// Takes no more calls and gives back what is not in use.
     pub async fn close(&self) {
         let empty = self.0.empty.notified();

@@ -17,6 +17,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`place`] | which store, and which objects in it? |
+//! | `secrets` | what of its account must nobody see? |
 //! | [`manifest`] | what is said about an archived run? |
 //! | [`push`], [`fetch`], `pack` | how does it get there, and back, with every byte checked and few of them in memory? |
 //! | [`matrix`] | what is said about a matrix? |
@@ -28,11 +29,13 @@ pub mod matrix;
 mod pack;
 pub mod place;
 pub mod push;
+mod secrets;
 pub mod trajectory;
 
-use bench_proto::redact;
 pub use manifest::{FileEntry, IndexEntry, Manifest, are_figures};
 pub use place::ArchivePlace;
+
+use self::secrets::Secrets;
 
 /// What can go wrong with an archive.
 #[derive(Debug, thiserror::Error)]
@@ -58,18 +61,8 @@ pub enum ArchiveError {
 
 impl From<object_store::Error> for ArchiveError {
     fn from(error: object_store::Error) -> Self {
-        // sources repeat each other; the innermost cause is among them
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            let cause_text = cause.to_string();
-            if !text.contains(&cause_text) {
-                text = format!("{text}: {cause_text}");
-            }
-            source = cause.source();
-        }
-        // the address of a service may hold a key
-        Self::Store(redact::words(&text).into_owned())
+        // the address of a service may hold a key, and so may what it says of a request
+        Secrets::default().told(&error)
     }
 }
 

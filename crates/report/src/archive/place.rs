@@ -24,7 +24,7 @@ use object_store::{
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use super::ArchiveError;
+use super::{ArchiveError, secrets::Secrets};
 
 /// Names of environment variables that hold accounts of object stores start with these.
 const ACCOUNTS: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
@@ -44,6 +44,8 @@ pub struct ArchivePlace {
     shown: String,
     /// Where it is a folder of this machine.
     folder: Option<Folder>,
+    /// What of its account nothing may show.
+    secrets: Secrets,
 }
 
 /// A folder of this machine, and how open it is: an archive that is shared stays so, one that is not becomes no more open.
@@ -175,6 +177,7 @@ pub struct Pieces {
     /// What tells the version of the object, where the store says it exactly.
     pub tag: Option<String>,
     stream: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
+    secrets: Secrets,
 }
 
 impl Pieces {
@@ -183,7 +186,7 @@ impl Pieces {
     /// # Errors
     /// What the store meets.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ArchiveError> {
-        Ok(self.stream.try_next().await?)
+        self.stream.try_next().await.map_err(|error| self.secrets.told(&error))
     }
 }
 
@@ -271,8 +274,8 @@ impl ArchivePlace {
             ));
         }
         let shown = redact::url(url).into_owned();
-        let (scheme, prefix) =
-            ObjectStoreScheme::parse(&parsed).map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?;
+        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
+            .map_err(|e| ArchiveError::Url(format!("{shown}: {}", redact::words(&e.to_string()))))?;
         let accounts = environment.filter(|(name, _)| ACCOUNTS.iter().any(|start| name.starts_with(start)));
         let mut options: Vec<(String, String)> =
             accounts.map(|(name, value)| (name.to_lowercase(), value)).filter(|(_, value)| !value.is_empty()).collect();
@@ -283,10 +286,11 @@ impl ArchivePlace {
             options.push(("aws_allow_http".to_owned(), "true".to_owned()));
         }
         options.push(("aws_conditional_put".to_owned(), "etag".to_owned()));
+        let secrets = Secrets::from_account(&options);
         let store = build(scheme, &parsed, options)
-            .map_err(|e| ArchiveError::Url(format!("{shown}: {}", unbuilt(&e))))?
+            .map_err(|e| ArchiveError::Url(format!("{shown}: {}", secrets.hidden(&unbuilt(&e)))))?
             .ok_or_else(|| ArchiveError::Url(format!("{shown} is of no known kind")))?;
-        Ok(Self { store, prefix, shown, folder: None })
+        Ok(Self { store, prefix, shown, folder: None, secrets })
     }
 
     /// The local folder that a URL or path stands for; `None` for object stores.
@@ -306,13 +310,14 @@ impl ArchivePlace {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| broken(&e))?;
         let modes = Folder::open(folder).map_err(|e| broken(&e))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| broken(&e))?.with_fsync(true);
-        Ok(Self { store: Arc::new(store), prefix: Path::default(), shown, folder: Some(modes) })
+        let (prefix, secrets) = (Path::default(), Secrets::default());
+        Ok(Self { store: Arc::new(store), prefix, shown, folder: Some(modes), secrets })
     }
 
     /// A place in any store, such as one in memory.
     #[must_use]
     pub fn in_store(store: Arc<dyn ObjectStore>, shown: &str) -> Self {
-        Self { store, prefix: Path::default(), shown: shown.to_owned(), folder: None }
+        Self { store, prefix: Path::default(), shown: shown.to_owned(), folder: None, secrets: Secrets::default() }
     }
 
     /// As a person named it, without secrets.
@@ -355,7 +360,7 @@ impl ArchivePlace {
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                 Ok(Put::Exists)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.secrets.told(&error)),
         }
     }
 
@@ -368,7 +373,8 @@ impl ArchivePlace {
         let unreadable = |e: std::io::Error| ArchiveError::Store(format!("{} cannot be read: {e}", path.display()));
         let mut file = tokio::fs::File::open(path).await.map_err(unreadable)?;
         self.before(name)?;
-        let mut upload = self.store.put_multipart(&self.full(name)).await?;
+        let told = |error: object_store::Error| self.secrets.told(&error);
+        let mut upload = self.store.put_multipart(&self.full(name)).await.map_err(told)?;
         let sent: Result<(), ArchiveError> = async {
             let mut under_way = FuturesUnordered::new();
             loop {
@@ -377,16 +383,16 @@ impl ArchivePlace {
                     break;
                 }
                 if under_way.len() == PARTS_AT_ONCE {
-                    under_way.try_next().await?;
+                    under_way.try_next().await.map_err(told)?;
                 }
                 under_way.push(upload.put_part(part.into()));
             }
-            while under_way.try_next().await?.is_some() {}
+            while under_way.try_next().await.map_err(told)?.is_some() {}
             Ok(())
         }
         .await;
         let done = match sent {
-            Ok(()) => upload.complete().await.map_err(Into::into).and_then(|_| self.after(name)),
+            Ok(()) => upload.complete().await.map_err(told).and_then(|_| self.after(name)),
             Err(error) => Err(error),
         };
         if done.is_err() {
@@ -418,9 +424,9 @@ impl ArchivePlace {
             Ok(found) if found.meta.size > MOST_BYTES => {
                 Err(ArchiveError::Damaged(format!("{name} has {} bytes, more than is ever written", found.meta.size)))
             }
-            Ok(found) => Ok(Some(found.bytes().await?)),
+            Ok(found) => found.bytes().await.map(Some).map_err(|error| self.secrets.told(&error)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.secrets.told(&error)),
         }
     }
 
@@ -460,9 +466,10 @@ impl ArchivePlace {
                 from: found.range.start,
                 tag: found.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/")),
                 stream: found.into_stream(),
+                secrets: self.secrets.clone(),
             })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.secrets.told(&error)),
         }
     }
 
@@ -491,7 +498,7 @@ impl ArchivePlace {
         let found: Vec<_> = match self.store.list(Some(&below)).try_collect().await {
             Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.secrets.told(&error)),
         };
         let own = self.prefix.as_ref();
         let mut names: Vec<String> = found

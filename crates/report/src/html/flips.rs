@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     blocks::Block,
-    comparison::{claim, name_of, without_flips},
+    comparison::{claim, name_of, without_flips, word},
     error::RenderError,
     figures::count,
 };
@@ -81,7 +81,7 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
     let view = View {
         comparison,
         title: format!("{} against {}", name_of(b), name_of(&comparison.a)),
-        verdict: (if comparison.comparable { comparison.verdict.name() } else { "NOT COMPARABLE" }, class),
+        verdict: (if comparison.comparable { word(comparison) } else { "NOT COMPARABLE" }, class),
         facts: facts(comparison),
         reasons: &comparison.reasons,
         claim: claim(comparison),
@@ -165,6 +165,30 @@ mod tests {
             assert!(html.contains(words), "'{words}' is missing:\n{html}");
         }
         assert!(!html.contains("\"run\":"), "a run of a folder is in no store");
+    }
+
+    #[test]
+    fn equal_runs_are_told_as_equal_by_the_page_the_plot_the_texts_and_the_table_of_pairs() {
+        let mut equal = comparison("q1");
+        (equal.equal, equal.paired.difference) = (true, Some(0.0));
+        (equal.flips, equal.flip_counts) = (Vec::new(), Default::default());
+        let html = super::flips(FlipsPage { comparison: &equal, flips: &[], is_stored: false }).expect("renders");
+        assert!(html.contains("EQUAL: +0.00 points") && html.contains(">EQUAL</text>"), "{html}");
+        assert!(!html.contains("INCONCLUSIVE"), "{html}");
+        let view = crate::terminal::View::default();
+        for text in [crate::comparison::terminal(&equal, view), crate::comparison::markdown(&equal)] {
+            assert!(text.contains("EQUAL: +0.00 points") && !text.contains("INCONCLUSIVE"), "{text}");
+        }
+        let json = serde_json::to_value(&equal).expect("is written");
+        assert_eq!((&json["equal"], &json["verdict"]), (&json!(true), &json!("INCONCLUSIVE")), "readers find the word");
+        let mut other = equal.clone();
+        other.equal = false;
+        assert_eq!(serde_json::to_value(&other).expect("is written").get("equal"), None);
+        let pairs = [equal, other];
+        let plot = crate::svg::forest(&pairs);
+        assert!(plot.contains(">EQUAL</text>") && plot.contains(">INCONCLUSIVE</text>"), "{plot}");
+        let text = crate::comparison::pairs_markdown(&pairs, |all| vec![false; all.len()]);
+        assert!(text.contains("| EQUAL |") && text.contains("| INCONCLUSIVE |"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use bench_proto::comparison::{Comparison, PairedDifference, Word};
 
 use super::{circle, figure, line, rect, short, text, with_style};
-use crate::figures::{in_order, points};
+use crate::{
+    comparison::word,
+    figures::{in_order, points},
+};
 
 const LEFT: f64 = 150.0;
 const WIDTH: f64 = 380.0;
@@ -20,26 +23,17 @@ pub fn forest(pairs: &[Comparison]) -> String {
 /// A forest plot without colours, for pages that bring their own.
 #[must_use]
 pub fn forest_plain(pairs: &[Comparison]) -> String {
-    let rows: Vec<(String, &PairedDifference)> = match pairs {
-        [one] => std::iter::once(("all".to_owned(), &one.paired))
-            .chain(one.by_category.iter().map(|c| (c.category.clone(), &c.paired)))
-            .chain(of_facets(one))
-            .chain(one.retrieval.iter().map(|r| (format!("{} {}@{}", r.level, r.metric, r.k), &r.paired)))
-            .collect(),
-        pairs => {
-            pairs.iter().map(|c| (format!("{} − {}", short(&c.b.id, 14), short(&c.a.id, 14)), &c.paired)).collect()
-        }
-    };
+    let rows = rows(pairs);
     let reach = rows
         .iter()
-        .filter_map(|(_, paired)| paired.ci95.as_ref())
+        .filter_map(|row| row.paired.ci95.as_ref())
         .map(|i| i.low.abs().max(i.high.abs()))
         .fold(0.05, f64::max);
     let step = nice_step(reach);
     let reach = (reach / step).ceil() * step;
     let at = |difference: f64| LEFT + WIDTH / 2.0 * (1.0 + (difference / reach).clamp(-1.0, 1.0));
     let bottom = 14.0 + ROW * rows.len() as f64;
-    let tolerance = rows.first().map_or(0.0, |(_, paired)| paired.tolerance);
+    let tolerance = rows.first().map_or(0.0, |row| row.paired.tolerance);
     let mut shapes = rect(at(-tolerance), 8.0, at(tolerance) - at(-tolerance), bottom - 8.0, "band");
     let steps = (reach / step).round() as i32;
     for number in -steps..=steps {
@@ -50,7 +44,7 @@ pub fn forest_plain(pairs: &[Comparison]) -> String {
         shapes += &text(at(difference), bottom + 16.0, "middle", "soft", &label);
     }
     shapes += &text(LEFT - 24.0, bottom + 16.0, "end", "soft", "points");
-    for (i, (name, paired)) in rows.iter().enumerate() {
+    for (i, Row { name, paired, says }) in rows.iter().enumerate() {
         let y = 14.0 + ROW * i as f64 + 12.0;
         shapes += &text(LEFT - 8.0, y + 4.0, "end", "", &short(name, 24));
         let class = match paired.verdict {
@@ -66,10 +60,40 @@ pub fn forest_plain(pairs: &[Comparison]) -> String {
             shapes += &circle(at(difference), y, 5.0, class);
         }
         shapes += &text(LEFT + WIDTH + 52.0, y + 4.0, "end", "", &points(paired.difference));
-        shapes += &text(LEFT + WIDTH + 62.0, y + 4.0, "start", "soft", paired.verdict.name());
+        shapes += &text(LEFT + WIDTH + 62.0, y + 4.0, "start", "soft", says);
     }
     let title = "paired differences in points with clustered 95 % intervals; band: tolerance";
     figure(LEFT + WIDTH + 160.0, bottom + 26.0, title, &shapes)
+}
+
+/// A line of the plot.
+struct Row<'a> {
+    name: String,
+    paired: &'a PairedDifference,
+    says: &'static str,
+}
+
+impl<'a> Row<'a> {
+    /// Of all questions of a pair, told by the pair's word.
+    fn whole(name: String, pair: &'a Comparison) -> Self {
+        Self { name, paired: &pair.paired, says: word(pair) }
+    }
+
+    /// Of some of them, told by their interval.
+    fn part((name, paired): (String, &'a PairedDifference)) -> Self {
+        Self { name, paired, says: paired.verdict.name() }
+    }
+}
+
+fn rows(pairs: &[Comparison]) -> Vec<Row<'_>> {
+    let [one] = pairs else {
+        let name = |pair: &Comparison| format!("{} − {}", short(&pair.b.id, 14), short(&pair.a.id, 14));
+        return pairs.iter().map(|pair| Row::whole(name(pair), pair)).collect();
+    };
+    let categories = one.by_category.iter().map(|c| (c.category.clone(), &c.paired));
+    let retrieval = one.retrieval.iter().map(|r| (format!("{} {}@{}", r.level, r.metric, r.k), &r.paired));
+    let parts = categories.chain(of_facets(one)).chain(retrieval);
+    std::iter::once(Row::whole("all".to_owned(), one)).chain(parts.map(Row::part)).collect()
 }
 
 /// A row for each value of the facets that both runs have.

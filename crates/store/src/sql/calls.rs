@@ -93,7 +93,7 @@ async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResul
     let paid = insert(conn, calls).await?;
     let mut ledger = money::LedgerChange::default();
     money::settle(conn, &paid, &mut ledger).await?;
-    ledger.write(conn).await
+    ledger.write_at_last(conn).await
 }
 
 fn stored_call(mut row: Row) -> StoreResult<StoredCall> {

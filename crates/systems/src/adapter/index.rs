@@ -152,16 +152,6 @@ impl BankIndex {
     }
 }
 
-/// Most details of a hit, and the longest of them in bytes of JSON: what is longer is left out.
-const MOST_DETAILS: usize = 16;
-const LONGEST_DETAIL: usize = 1024;
-
-/// Details as they are kept: a report is not filled by what a system says of its hits.
-pub(super) fn bounded(details: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    let short = |(name, value): &(String, Value)| name.len() <= 64 && value.to_string().len() <= LONGEST_DETAIL;
-    details.into_iter().filter(short).take(MOST_DETAILS).collect()
-}
-
 /// Splits `[D1:3] text`.
 fn untag(text: &str) -> Option<(&str, &str)> {
     let (tag, rest) = text.strip_prefix('[')?.split_once(']')?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     call::{Call, Read},
     file::Hits,
-    index::{Handed, Indexes, bounded},
+    index::{Handed, Indexes},
     items::{behind, rfc3339},
     path::{Path, kind},
     spec::{CallSpec, Merge, Pick, Unit},
@@ -19,6 +19,7 @@ use crate::{
     BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery,
     check::heard::{self, BeyondK, Remark},
     moments::Bounds,
+    system::bounded_details,
 };
 
 /// Letters of a value that a remark shows.
@@ -32,16 +33,20 @@ impl AdapterSystem {
     /// Sends all searches of a recall and makes one list of their hits.
     pub(super) async fn search(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         if self.adapter.searches.is_empty() {
-            return Ok(Recall { hits: Vec::new(), effective_k: 0, usage: Usage::default() });
+            return Ok(Recall::default());
         }
         let vars = self.recall_vars(bank, query)?;
         let reads = self.adapter.searches.iter().map(|(call, _)| self.send_for(query.step, call, Some(bank), &vars));
         let reads = futures::future::try_join_all(reads).await?;
         let (mut lists, mut beside, mut usage) = (Vec::new(), Vec::new(), Usage::default());
+        let mut said_once = BTreeMap::new();
         for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
             usage += read.usage;
             for hits in lists_of {
                 let found = hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?;
+                for (name, value) in of_reply(&read, hits) {
+                    let _ = said_once.entry(name).or_insert(value);
+                }
                 if found.len() > query.k as usize && !hits.beside_k && !self.capabilities.token_budget {
                     heard::note_beyond_k(BeyondK { came: found.len(), was_told: is_bounded(call, lists_of, hits) });
                 }
@@ -59,7 +64,7 @@ impl AdapterSystem {
         // how many it really was stands in the report
         let effective_k = u32::try_from(asked + beside.len()).unwrap_or(u32::MAX);
         hits.append(&mut beside);
-        Ok(Recall { hits, effective_k, usage })
+        Ok(Recall { hits, effective_k, usage, said_once: bounded_details(said_once) })
     }
 
     /// Asks for a page of what the bank holds.
@@ -150,6 +155,12 @@ fn opaque(bank: &BankRef, question_id: &str) -> String {
     id
 }
 
+/// What a response says once beside its hits.
+fn of_reply(read: &Read, hits: &Hits) -> BTreeMap<String, Value> {
+    let detail = |(name, path): &(String, Path)| Some((name.clone(), path.first(&read.value)?.clone()));
+    hits.details_of_reply.iter().filter_map(detail).collect()
+}
+
 /// The hits of one list in a response.
 pub(super) fn hits_of(
     call: &Call,
@@ -171,8 +182,7 @@ pub(super) fn hits_of(
     if heard::is_listening() {
         remark_on(hits, &list);
     }
-    let of_reply = |(name, path): &(String, Path)| Some((name.clone(), path.first(&read.value)?.clone()));
-    let mut of_reply: BTreeMap<String, Value> = hits.details_of_reply.iter().filter_map(of_reply).collect();
+    let mut said_once = of_reply(read, hits);
     let mut found = Vec::with_capacity(list.len());
     for (at, element) in list.into_iter().enumerate() {
         let text = match hits.text.first(element) {
@@ -192,8 +202,8 @@ pub(super) fn hits_of(
         let detail = |(name, path): &(String, Path)| Some((name.clone(), path.first(element)?.clone()));
         let mut details: BTreeMap<String, Value> = hits.details.iter().filter_map(detail).collect();
         // once, with the first
-        details.append(&mut of_reply);
-        let details = bounded(details);
+        details.append(&mut said_once);
+        let details = bounded_details(details);
         let mut hit = index.place(at, Handed { id, session, text, score, details });
         // a text that begins with a time keeps that one alone
         if let Some(time) = read_path(&hits.time).filter(|_| !hit.text.starts_with('[')) {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use bench_grading::prompts::search::{Move, PastSearch};
 use bench_proto::{
-    call::{Phase, Usage},
+    call::Phase,
     failure::Failure,
     step::{RetrievedHit, StepFacts, StepNo, StepRecord, StepText, Timing},
     trace::StepTrace,
@@ -188,7 +188,7 @@ impl Asked<'_> {
     async fn search(&self, query: String, trail: &mut Trail) -> Result<(), TaskEnd> {
         let step = StepNo::search(u32::try_from(trail.searched.len()).unwrap_or(u32::MAX));
         let found = self.look_for(&query, step).await?;
-        let Recall { hits, effective_k, usage } = found.recall;
+        let Recall { hits, effective_k, usage, .. } = found.recall;
         // failed attempts of the task belong to the step that it began with
         let attempts = if trail.is_fresh { found.timing.attempts } else { 1 };
         let facts = StepFacts::Searched {
@@ -225,7 +225,7 @@ impl Asked<'_> {
     async fn together(&self, hits: &[RetrievedHit]) -> Result<StepRecord, TaskEnd> {
         let row = self.context.current_row(self.tools.store.as_ref(), self.data).await?;
         let k = recall_query(self.context, self.question, self.data).k;
-        let recall = Recall { hits: hits.to_vec(), effective_k: k, usage: Usage::default() };
+        let recall = Recall { hits: hits.to_vec(), effective_k: k, ..Recall::default() };
         let timing = Timing { started_us: now_us(), session: self.task.session.0, ..Timing::default() };
         let facts = self.recalled(row.generation, &recall, timing);
         Ok(self.record(StepNo::RECALL, facts, StepText::Recalled { hits: recall.hits }, Vec::new()))

@@ -53,6 +53,8 @@ struct Takes {
     usd: Dollars,
     /// How long, one run after the other.
     minutes: f64,
+    /// Whether memory systems are metered: what they call themselves is under the same cap, and comes on top.
+    metered: bool,
 }
 
 /// Dollars that are expected, and between what.

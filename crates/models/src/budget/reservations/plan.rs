@@ -1,6 +1,7 @@
 //! The decisions about reservations: who waits, what to ask for, what to hold in reserve, when to give up. Pure: time comes in.
 
 use std::{
+    cmp::Reverse,
     collections::VecDeque,
     time::{Duration, Instant},
 };
@@ -21,8 +22,13 @@ const MOST_WANTS: usize = 256;
 const FLOAT_SECONDS: f64 = 0.15;
 /// Below this demand, in calls per second, a float is not worth its money.
 const FLOAT_FROM: f64 = 20.0;
-/// Largest float of a phase.
+/// Most reservations that a phase aims to hold ready.
 const FLOAT_MOST: usize = 256;
+/// Amounts are rounded up to eighths of the power of two below them: calls differ by a few bytes of their prompts, and a float for one is
+/// to serve the next.
+const STEPS: i64 = 8;
+/// The largest amount is remembered for at least so long, and for at most twice as long: a rare large call is forgotten while others go on.
+const RECENT: Duration = Duration::from_millis(500);
 /// A float that was not touched for so long goes back.
 const FLOAT_IDLE: Duration = Duration::from_millis(300);
 /// Where less than this part of a cap is left, there is no float.
@@ -73,8 +79,24 @@ struct Demand {
     taken: u32,
     /// Calls per second, smoothed.
     rate: f64,
+    /// Largest amount since the last turn.
+    now: i64,
+    /// Largest amount between the turn before and the last one.
+    before: i64,
+}
+
+impl Demand {
     /// Largest recent amount.
-    largest: i64,
+    fn largest(&self) -> i64 {
+        self.now.max(self.before)
+    }
+
+    /// Whether what is held ready is large enough for any recent call, and not much too large. Other reservations count for nothing:
+    /// where calls have grown, a float of them would stay full and serve nobody, and where they have shrunk, it would bind money.
+    fn fits(&self, held: i64) -> bool {
+        let largest = self.largest();
+        held >= largest && held <= rounded_up(largest).saturating_mul(2)
+    }
 }
 
 /// State of the reservations of a run in one process.
@@ -83,6 +105,8 @@ pub(super) struct Plan<A> {
     float: [Vec<(Uuid, i64)>; PHASES],
     demand: [Demand; PHASES],
     looked: Option<Instant>,
+    /// When the largest amounts were last set aside.
+    turned: Option<Instant>,
     touched: Option<Instant>,
     release: Vec<Uuid>,
     lose: Vec<Uuid>,
@@ -114,6 +138,7 @@ impl<A: Waiter> Plan<A> {
             float: Default::default(),
             demand: Default::default(),
             looked: None,
+            turned: None,
             touched: None,
             release: Vec::new(),
             lose: Vec::new(),
@@ -149,16 +174,25 @@ impl<A: Waiter> Plan<A> {
         let place = at(phase);
         let demand = &mut self.demand[place];
         demand.taken += 1;
-        demand.largest = demand.largest.max(amount);
+        demand.now = demand.now.max(amount);
         if !self.waiting.is_empty() {
             return Given::Nothing;
         }
         let float = &mut self.float[place];
-        let Some(fits) = float.iter().rposition(|(_, held)| *held >= amount) else { return Given::Nothing };
+        let enough = float.iter().enumerate().filter(|(_, (_, held))| *held >= amount);
+        // the smallest of them: larger calls need the others
+        let fits = enough.min_by_key(|(_, (_, held))| *held).map(|(at, _)| at);
+        let Some(fits) = fits else { return Given::Nothing };
         let (id, amount) = float.swap_remove(fits);
-        let low = float.len() * 2 < target(&self.demand[place]);
+        let low = self.fitting(place) * 2 < target(&self.demand[place]);
         self.touched = None;
         Given::FromFloat { id, amount, low }
+    }
+
+    /// How many of those that are held ready fit recent calls.
+    fn fitting(&self, place: usize) -> usize {
+        let demand = &self.demand[place];
+        self.float[place].iter().filter(|(_, held)| demand.fits(*held)).count()
     }
 
     /// Lets a call wait for money.
@@ -187,6 +221,11 @@ impl<A: Waiter> Plan<A> {
     /// Whether somebody waits who was refused.
     pub(super) fn starving(&self) -> bool {
         self.refused && !self.waiting.is_empty()
+    }
+
+    /// Whether somebody was refused who waits, or is being asked for again. While it is so there is no float, and each call asks anew.
+    pub(super) const fn has_refused(&self) -> bool {
+        self.refused
     }
 
     /// Takes no more calls. True when something must be given back first.
@@ -265,43 +304,77 @@ impl<A: Waiter> Plan<A> {
         for (place, phase) in Phase::ALL.into_iter().enumerate() {
             let demand = &self.demand[place];
             let missing =
-                target(demand).saturating_sub(self.float[place].len()).min(MOST_WANTS.saturating_sub(wants.len()));
-            let money = demand.largest.saturating_mul(i64::try_from(missing).unwrap_or(i64::MAX));
-            if missing == 0 || demand.largest <= 0 || self.near(phase) || !self.roomy(phase, money.saturating_mul(2)) {
+                target(demand).saturating_sub(self.fitting(place)).min(MOST_WANTS.saturating_sub(wants.len()));
+            let amount = rounded_up(demand.largest());
+            let money = amount.saturating_mul(i64::try_from(missing).unwrap_or(i64::MAX));
+            if missing == 0 || amount <= 0 || self.near(phase) || !self.roomy(phase, money.saturating_mul(2)) {
                 continue;
             }
-            let amount = PicoUsd(demand.largest);
+            let amount = PicoUsd(amount);
             wants.extend((0..missing).map(|_| Want { attempt: Uuid::now_v7(), phase, amount }));
         }
     }
 
-    /// Measures the demand; gives up a float that is not used, or that others may need.
+    /// Measures the demand; gives up a float that is not used, or that others may need, and what is too much of it.
     fn look(&mut self, now: Instant) {
-        let since = self.looked.map_or(LOOK, |looked| now.saturating_duration_since(looked));
-        if since >= Duration::from_millis(50) {
-            self.looked = Some(now);
-            for demand in &mut self.demand {
-                let rate = f64::from(demand.taken) / since.as_secs_f64();
-                // up at once, down over some looks
-                demand.rate = rate.max(demand.rate * 0.7 + rate * 0.3);
-                if demand.taken == 0 {
-                    demand.rate *= 0.5;
-                    demand.largest -= demand.largest / 8;
-                }
-                demand.taken = 0;
-            }
-        }
+        self.measure(now);
         let idle = *self.touched.get_or_insert(now);
         let unused = now.saturating_duration_since(idle) >= FLOAT_IDLE;
         for (place, phase) in Phase::ALL.into_iter().enumerate() {
             if self.closed || self.refused || unused || self.near(phase) {
                 self.release.extend(self.float[place].drain(..).map(|(id, _)| id));
             } else {
-                let keep = target(&self.demand[place]).max(1) * 2;
-                let over = self.float[place].len().saturating_sub(keep);
-                self.release.extend(self.float[place].drain(..over).map(|(id, _)| id));
+                self.trim(place);
             }
         }
+    }
+
+    fn measure(&mut self, now: Instant) {
+        let since = self.looked.map_or(LOOK, |looked| now.saturating_duration_since(looked));
+        if since < Duration::from_millis(50) {
+            return;
+        }
+        self.looked = Some(now);
+        let turns = now.saturating_duration_since(*self.turned.get_or_insert(now)) >= RECENT;
+        if turns {
+            self.turned = Some(now);
+        }
+        for demand in &mut self.demand {
+            let rate = f64::from(demand.taken) / since.as_secs_f64();
+            // up at once, down over some looks
+            demand.rate = rate.max(demand.rate * 0.7 + rate * 0.3);
+            if demand.taken == 0 {
+                demand.rate *= 0.5;
+            }
+            demand.taken = 0;
+            if turns {
+                demand.before = std::mem::take(&mut demand.now);
+            }
+        }
+    }
+
+    /// Keeps half as many again as are to be held ready at most. What fits no recent call stays until there is half a float of what does,
+    /// and no more than half a float of it: together with what is then asked for, it is no more either.
+    fn trim(&mut self, place: usize) {
+        let demand = self.demand[place];
+        let aim = target(&demand).max(1);
+        let half = aim.div_ceil(2);
+        let fitting = self.fitting(place);
+        let keep_others = if fitting < half { half } else { 0 };
+        if fitting <= aim + half && self.float[place].len() - fitting <= keep_others {
+            return;
+        }
+        let held = std::mem::take(&mut self.float[place]);
+        let (mut kept, mut others): (Vec<_>, Vec<_>) = held.into_iter().partition(|(_, held)| demand.fits(*held));
+        // what binds more than is needed goes first
+        kept.sort_unstable_by_key(|(_, held)| *held);
+        // then the smallest, which serve the fewest calls
+        let largest = demand.largest();
+        others.sort_unstable_by_key(|(_, held)| (*held >= largest, Reverse(*held)));
+        let over = kept.drain((aim + half).min(fitting)..).chain(others.drain(keep_others.min(others.len())..));
+        self.release.extend(over.map(|(id, _)| id));
+        kept.append(&mut others);
+        self.float[place] = kept;
     }
 
     /// Takes the store's answer in; says who is answered what.
@@ -402,6 +475,13 @@ impl<A: Waiter> Plan<A> {
         }
         asked.into_iter().map(|waiting| (waiting.answer, Err(Refusal::Stopped(why.to_owned())))).collect()
     }
+}
+
+/// The amount that is held ready for calls of at most `amount`: by less than an eighth more.
+fn rounded_up(amount: i64) -> i64 {
+    let step = amount.checked_ilog2().map_or(1, |log| ((1_i64 << log) / STEPS).max(1));
+    // there is no step above the largest number
+    (amount.saturating_add(step - 1) / step * step).max(amount)
 }
 
 /// Reservations that are to be held ready.

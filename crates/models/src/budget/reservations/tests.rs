@@ -1,5 +1,7 @@
 //! RunReservations over a real store.
 
+use std::collections::{BTreeSet, HashMap};
+
 use bench_proto::{
     call::{CallOutcome, CallRecord},
     ids::TaskKey,
@@ -101,6 +103,12 @@ async fn p10_a_refused_call_waits_for_settlements_and_only_then_gives_up() {
     });
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert!(!waiting.is_finished());
+    let starve = async {
+        while !reservations.are_starving() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), starve).await.expect("it is known that a call waits for money");
     bank.book(first, 10).await;
     let second = waiting.await.expect("no panic").expect("fits now");
     // dropped unsent: its money serves the next, and goes back when there is none
@@ -127,6 +135,122 @@ async fn p10_a_call_that_came_while_the_store_was_asked_is_not_refused_what_is_l
     assert_eq!(refused, [Some(&over(60, 50))], "the next call may cost 18, 50 are left: that is no refusal");
     let again: Vec<PicoUsd> = plan.wants(now).0.iter().map(|want| want.amount).collect();
     assert_eq!(again, [usd(18)], "it is asked for");
+}
+
+#[tokio::test]
+async fn p10_a_float_serves_calls_that_differ_a_little_and_is_filled_anew_where_they_have_grown() {
+    let bank = Bank::open(Limits::default()).await;
+    let (mut plan, now) = (Plan::<oneshot::Sender<()>>::new(&bank.run), std::time::Instant::now());
+    let held = |given: Given| match given {
+        Given::FromFloat { amount, .. } => Some(amount),
+        Given::Nothing | Given::Closed => None,
+    };
+    let fill = |plan: &mut Plan<oneshot::Sender<()>>| {
+        let (wants, asked) = plan.wants(now);
+        let answer = BudgetAnswer { refused: Vec::new(), caps: Vec::new(), stopped: false };
+        assert!(plan.answered(now, asked, &wants, &answer).is_empty(), "nobody waits");
+        wants.iter().map(|want| want.amount.0).collect::<Vec<i64>>()
+    };
+    for _ in 0..100 {
+        assert_eq!(held(plan.take(PHASE, 1000)), None, "nothing is ready yet");
+    }
+    let first = fill(&mut plan);
+    assert!(first.len() > 10 && first.iter().all(|amount| *amount == 1024), "{first:?}");
+    assert_eq!(held(plan.take(PHASE, 1010)), Some(1024), "it is longer by a few bytes");
+    assert_eq!(fill(&mut plan), [1024], "no more than was taken");
+    assert_eq!(held(plan.take(PHASE, 1100)), None);
+    let second = fill(&mut plan);
+    assert_eq!(second, vec![1152; first.len()], "what is too small counts for nothing");
+    assert_eq!((held(plan.take(PHASE, 1100)), held(plan.take(PHASE, 900))), (Some(1152), Some(1024)));
+    for _ in 2..second.len() {
+        assert_eq!(held(plan.take(PHASE, 1100)), Some(1152));
+    }
+    let low = plan.take(PHASE, 1100);
+    assert!(matches!(low, Given::FromFloat { low: true, .. }), "those that are too small do not hide that it is empty");
+    assert_eq!(held(plan.take(PHASE, 1100)), None);
+}
+
+/// A plan whose calls come by the clock, and what it holds ready.
+struct Clocked {
+    plan: Plan<oneshot::Sender<()>>,
+    now: std::time::Instant,
+    held: HashMap<Uuid, i64>,
+}
+
+impl Clocked {
+    /// Calls of each 10 ms.
+    const EACH: usize = 3;
+    /// Most that are held: enough for 150 ms and half as many again, of a rate that is measured.
+    const MOST: usize = 75;
+
+    async fn new() -> Self {
+        let bank = Bank::open(Limits::default()).await;
+        Self { plan: Plan::new(&bank.run), now: std::time::Instant::now(), held: HashMap::new() }
+    }
+
+    /// Whether a call finds what it needs.
+    fn take(&mut self, amount: i64) -> bool {
+        let Given::FromFloat { id, amount: given, .. } = self.plan.take(PHASE, amount) else { return false };
+        assert!(self.held.remove(&id) == Some(given) && given >= amount);
+        true
+    }
+
+    /// Goes on for so many times 10 ms, with these amounts in turn; how many calls found nothing.
+    fn go(&mut self, times: usize, amounts: &[i64]) -> usize {
+        let mut calls = amounts.iter().cycle();
+        let mut found_nothing = 0;
+        for _ in 0..times {
+            found_nothing += calls.by_ref().take(Self::EACH).filter(|amount| !self.take(**amount)).count();
+            self.now += Duration::from_millis(10);
+            let (wants, asked) = self.plan.wants(self.now);
+            for id in self.plan.returns().0 {
+                assert!(self.held.remove(&id).is_some(), "what goes back was held");
+            }
+            let answer = BudgetAnswer { refused: Vec::new(), caps: Vec::new(), stopped: false };
+            assert!(self.plan.answered(self.now, asked, &wants, &answer).is_empty(), "nobody waits");
+            self.held.extend(wants.iter().map(|want| (want.attempt, want.amount.0)));
+            assert!(self.held.len() <= Self::MOST, "{} are held", self.held.len());
+        }
+        found_nothing
+    }
+
+    /// The amounts that are held.
+    fn amounts(&self) -> BTreeSet<i64> {
+        self.held.values().copied().collect()
+    }
+}
+
+#[tokio::test]
+async fn p10_a_rare_large_call_is_forgotten_while_others_go_on() {
+    let mut clocked = Clocked::new().await;
+    clocked.go(100, &[1000]);
+    assert_eq!(clocked.amounts(), [1024].into());
+    assert!(!clocked.take(50_000), "it waits for a transaction of its own");
+    assert_eq!(clocked.go(110, &[1000]), 0, "all others are served");
+    assert_eq!(clocked.amounts(), [1024].into());
+    assert!(clocked.held.len() > 30, "and go on to be: {}", clocked.held.len());
+}
+
+#[tokio::test]
+async fn p10_a_float_serves_calls_of_several_sizes() {
+    let mut clocked = Clocked::new().await;
+    clocked.go(100, &[1000, 9000]);
+    assert_eq!(clocked.go(300, &[1000, 9000]), 0);
+    assert_eq!(clocked.amounts(), [9216].into());
+}
+
+#[tokio::test]
+async fn p10_what_is_too_small_goes_back_once_there_is_enough_that_fits() {
+    let mut clocked = Clocked::new().await;
+    clocked.go(100, &[1000]);
+    assert_eq!(clocked.go(1, &[1100]), Clocked::EACH);
+    assert_eq!(clocked.amounts(), [1024, 1152].into(), "smaller calls may come");
+    // grown again and again, it is no larger either
+    for amount in [1200, 1300, 1500] {
+        clocked.go(1, &[amount]);
+    }
+    assert_eq!(clocked.go(2, &[1500]), 0);
+    assert_eq!(clocked.amounts(), [1536].into());
 }
 
 #[tokio::test]

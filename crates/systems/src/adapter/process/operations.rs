@@ -27,12 +27,13 @@ use crate::{
     adapter::{
         handle,
         http::SHAPE,
-        index::{Handed, bounded},
+        index::Handed,
         items::{self, rfc3339},
         recalling::PAGE_ITEMS,
         spec::ReadyRule,
         time,
     },
+    system::bounded_details,
 };
 
 /// Longest time that a process has to end after its input has ended.
@@ -96,7 +97,7 @@ fn is_refused(failure: &Failure) -> bool {
 
 fn handed(hit: ProcessHit) -> Handed {
     let ProcessHit { id, session_id: session, text, score, details } = hit;
-    Handed { id, session, text, score, details: bounded(details) }
+    Handed { id, session, text, score, details: bounded_details(details) }
 }
 
 fn missing(what: &str, field: &str) -> Failure {
@@ -178,7 +179,7 @@ impl MemorySystem for ProcessSystem {
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
         let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };
         let hits: Vec<RetrievedHit> = found.into_iter().take(most).enumerate().map(place).collect();
-        Ok(Recall { hits, effective_k: query.k, usage: used })
+        Ok(Recall { hits, effective_k: query.k, usage: used, ..Recall::default() })
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
