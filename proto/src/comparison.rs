@@ -325,6 +325,12 @@ impl Comparison {
     pub fn scale(&self) -> Scale {
         Scale { better: self.better, threshold: self.mcnemar.pass_threshold, beyond: self.mcnemar.pass_beyond }
     }
+
+    /// The word that it is told by: equal runs are equal, whatever so few questions say of others.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        if self.equal { "EQUAL" } else { self.verdict.name() }
+    }
 }
 
 /// The latency probes of two runs, side by side (P43).

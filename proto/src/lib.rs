@@ -23,6 +23,7 @@ pub mod facts;
 pub mod failure;
 pub mod gate;
 pub mod ids;
+pub mod json_bound;
 pub mod label_fixes;
 pub mod matrix;
 pub mod meter_refused;

@@ -1,10 +1,13 @@
 //! The one redactor: URLs and words of others, as they may be shown and logged. What cannot be read as a URL is not shown, because
 //! nobody knows where its password ends.
 
+mod secrets;
+
 use std::{borrow::Cow, ops::Range};
 
 use url::{Position, Url};
 
+pub use self::secrets::{Secrets, secrets_of_url, without};
 use crate::ids::Sha256Hash;
 
 /// What stands for a secret.

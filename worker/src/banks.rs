@@ -8,6 +8,7 @@ use std::{
 use bench_proto::{
     dataset::{BankContent, GoldRecord, Question, StreamEntry, Turn},
     ids::{RunNo, Sha256Hash},
+    json_bound,
 };
 use bench_store::{BankRow, Items, Store, StoreError};
 use bench_systems::kept::Kept;
@@ -130,7 +131,8 @@ pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha2
 /// Reads a stored item, with its size in bytes.
 async fn weighed_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha256Hash) -> Result<(T, usize), StoreError> {
     let bytes = store.item(hash).await?;
-    let read = serde_json::from_slice(&bytes)
+    // those of a run that was archived are another's
+    let read = json_bound::from_slice_within(&bytes, json_bound::BANK_BYTES)
         .map_err(|e| StoreError::Corrupt(format!("item {} cannot be read: {e}", hash.hex()).into()))?;
     Ok((read, bytes.len()))
 }

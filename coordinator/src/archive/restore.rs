@@ -10,6 +10,7 @@ use bench_proto::{
     digest::ResultDigest,
     facts::{Outcome, QuestionFacts},
     ids::{RunId, RunNo, TaskKey, TaskKind},
+    json_bound,
     spec::{RunSpec, check_grading},
     step::{StepNo, StepText},
     stop::Looks,
@@ -373,7 +374,7 @@ async fn existing(store: &dyn Store, new: &NewRun, summary: &Summary) -> Result<
     }
     let stored = store.summary(row.run_no).await?;
     let same = stored
-        .and_then(|text| serde_json::from_str::<Summary>(&text).ok())
+        .and_then(|text| json_bound::from_str::<Summary>(&text, json_bound::REPLY).ok())
         .is_some_and(|stored| stored.result_digest == summary.result_digest);
     if same { Ok(Existing::Whole) } else { Err(other()) }
 }
@@ -390,8 +391,22 @@ fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
     bounded::bytes(&folder.join(name), bounded::RESULTS).map_err(|e| missing(name, e))
 }
 
-fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
-    serde_json::from_slice(bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")).because(e))
+/// Most values of a document of an archived run, or of a line of it.
+fn most_values(name: &str) -> u64 {
+    match name {
+        RUN => json_bound::DOCUMENT,
+        BANKS => json_bound::LIST,
+        _ => json_bound::REPLY,
+    }
+}
+
+/// Reads a document of an archived run, or a line of it.
+///
+/// # Errors
+/// Exit 5 for what cannot be read, and what has more values than it can have.
+pub(super) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
+    json_bound::from_slice(bytes, most_values(name))
+        .map_err(|e| damaged(format!("{name} cannot be read: {e}")).because(e))
 }
 
 /// The lines of a file, one by one.
@@ -497,6 +512,24 @@ mod tests {
         let refused = format!("{BANKS} has a line of more than 4 bytes: it is not read");
         assert_eq!(read("a\nbcdef\ng\n"), ["a", refused.as_str()]);
         assert_eq!(read("\n\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn documents_of_many_values_are_refused_before_they_are_read() {
+        let bomb = |pairs: usize| format!("{{\"x\": [{}0]}}\n", "{\"\":0},".repeat(pairs));
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(RUN), bomb(100_000)).expect("is written");
+        let refused = check(folder.path(), "any").err().expect("is refused");
+        assert_eq!(refused.exit, Exit::Invalid);
+        assert!(refused.message.starts_with(&format!("{RUN} cannot be read: it has 300004 values")), "{refused}");
+        std::fs::write(folder.path().join(RESULTS), bomb(200_000)).expect("is written");
+        let line = lines::<ResultBundle>(folder.path(), RESULTS).map(|mut lines| lines.next().map(|line| line.err()));
+        let refused = line.expect("opens").flatten().expect("is refused");
+        assert!(refused.message.contains("at most 500000 are read"), "{refused}");
+        for name in [REPORT, BANKS] {
+            let read = parse::<serde_json::Value>(name, bomb(700_000).as_bytes());
+            assert!(read.is_err_and(|refused| refused.exit == Exit::Invalid), "{name}");
+        }
     }
 
     #[test]

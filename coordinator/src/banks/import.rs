@@ -13,7 +13,7 @@ use bench_datasets::{TOO_MUCH_COMES_OUT, unpack_archive};
 use bench_proto::{
     banks_archive::{ArchivedFile, BANKS_ARCHIVE_VERSION, BanksManifest, FILES, FilledDataset, FilledSystem, MANIFEST},
     ids::Sha256Hash,
-    text,
+    json_bound, text,
 };
 use bench_settings::private;
 use bench_systems::adapter;
@@ -234,8 +234,8 @@ fn adopt(unpacked: &Path) -> Result<(BanksManifest, String), CliError> {
     if bytes.len() as u64 > MOST_METADATA {
         return Err(refused("has more than 1 MiB"));
     }
-    let metadata: Value =
-        serde_json::from_slice(&bytes).map_err(|e| refused(&format!("cannot be read: {e}")).because(e))?;
+    let metadata: Value = json_bound::from_slice(&bytes, json_bound::DOCUMENT)
+        .map_err(|e| refused(&format!("cannot be read: {e}")).because(e))?;
     let word = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
     let unwritable =
         |e: io::Error| CliError::infrastructure(format!("{} cannot be written: {e}", unpacked.display())).because(e);

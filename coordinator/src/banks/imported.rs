@@ -10,7 +10,7 @@ use std::{
 use bench_proto::{
     banks_archive::{BANKS_ARCHIVE_VERSION, BanksManifest, MANIFEST},
     ids::Sha256Hash,
-    text,
+    json_bound, text,
 };
 use bench_systems::adapter;
 
@@ -100,8 +100,8 @@ pub(super) fn read_manifest(path: &Path) -> Result<(BanksManifest, String), CliE
     if bytes.len() as u64 > MOST_MANIFEST {
         return Err(broken("it has more than 64 MiB, and no manifest has".to_owned()));
     }
-    let manifest: BanksManifest =
-        serde_json::from_slice(&bytes).map_err(|e| broken(format!("it is no manifest of banks: {e}")).because(e))?;
+    let manifest: BanksManifest = json_bound::from_slice(&bytes, json_bound::LIST)
+        .map_err(|e| broken(format!("it is no manifest of banks: {e}")).because(e))?;
     if manifest.version == 0 || manifest.version > BANKS_ARCHIVE_VERSION {
         return Err(broken(format!(
             "its version is {}, and this build reads up to {BANKS_ARCHIVE_VERSION}: use a newer one",
@@ -134,6 +134,9 @@ mod tests {
         write("none", "{}");
         let other = ImportedBanks::open(home.path(), "other").expect_err("it has another name");
         assert!(other.message.ends_with("there are mine"), "{other}");
+        write("bomb", &golden.replacen('{', &format!("{{\"metadata\": [{}0],", "{\"\":0},".repeat(700_000)), 1));
+        let bomb = ImportedBanks::open(home.path(), "bomb").expect_err("is refused");
+        assert!(bomb.message.contains("values, at most 2000000 are read"), "{bomb}");
         let newer = ImportedBanks::open(home.path(), "new").expect_err("is newer");
         assert!(newer.message.contains("its version is 2"), "{newer}");
         assert!(ImportedBanks::open(home.path(), "none").is_err());

@@ -55,7 +55,9 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         planning::tell_licence(app, dataset.manifest());
     }
     let reading = reading(args).map_err(|e| CliError::usage(format!("{}: {e}", answers.display())))?;
-    let mut lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
+    let (of, file, most_bytes) = (Arc::clone(&dataset), answers.to_owned(), u64::from(args.max_mib) << 20);
+    // apart: a signal ends the verb while a large file is read
+    let mut lines = planning::read_apart(move || lines::read(of.as_ref(), &file, &reading, most_bytes)).await?;
     lines.notes.iter().for_each(|note| out::note(note));
     let mut sample = sample(app, args, &dataset, &lines).await?;
     sample.spec.notes.extend(lines.matched.clone());

@@ -14,6 +14,7 @@ use bench_proto::{
     counting::CountingSpec,
     facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
+    json_bound,
     metric::{MetricSpec, Scale},
     spec::{DatasetSpec, JudgingSpec, Limits, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec, TakenOver},
     step::{HitLevel, Retrieval, StepText},
@@ -331,7 +332,7 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         bounded::text(path, bounded::RESULTS)
             .map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
     };
-    let summary: Summary = serde_json::from_str(&read(&report)?).map_err(|e| {
+    let summary: Summary = json_bound::from_str(&read(&report)?, json_bound::REPLY).map_err(|e| {
         CliError::usage(format!("{} is no report that this build can read: {e}", report.display())).because(e)
     })?;
     // whether it can be read is said before anything else is done
@@ -384,7 +385,7 @@ struct Named<'a> {
 }
 
 fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
-    serde_json::from_str(line)
+    json_bound::from_str(line, json_bound::REPLY)
 }
 
 /// The settings of a run of which there is a report alone; versions and hashes that it does not hold are those of nobody.

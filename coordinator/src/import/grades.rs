@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_grading::scorers::{Reads, registry};
-use bench_proto::metric::Scale;
+use bench_proto::{json_bound, metric::Scale};
 use serde_json::{Map, Value};
 
 use super::{
@@ -249,9 +249,10 @@ fn word_grade(word: &str, scale: f64) -> Option<f64> {
     number.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| number / unit)
 }
 
-/// A list or object that stands as text in a cell: JSON, or as Python prints it.
+/// A list or object that stands as text in a cell: JSON, or as Python prints it. One of very many values stays a text: a table has
+/// many cells.
 pub(super) fn literal(text: &str) -> Option<Value> {
-    if let Ok(value) = serde_json::from_str(text) {
+    if let Ok(value) = json_bound::from_str(text, json_bound::SMALL) {
         return Some(value);
     }
     let json = text
@@ -270,7 +271,7 @@ pub(super) fn literal(text: &str) -> Option<Value> {
         .collect::<String>()
         .replace('(', "[")
         .replace(')', "]");
-    serde_json::from_str(&json).ok()
+    json_bound::from_str(&json, json_bound::SMALL).ok()
 }
 
 #[cfg(test)]
@@ -278,6 +279,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_cell_of_many_values_stays_a_text() {
+        let list = |values: usize| format!("[{}]", vec!["0"; values].join(", "));
+        assert_eq!(literal(&list(3)), Some(json!([0, 0, 0])));
+        assert!(literal(&list(5_000)).is_some_and(|list| list.as_array().is_some_and(|list| list.len() == 5_000)));
+        assert_eq!(literal(&list(20_000)), None);
+        // as Python prints it a long text is one value too
+        let text = "so ".repeat(20_000);
+        assert_eq!(literal(&format!("['{text}']")), Some(json!([text])));
+    }
     use crate::import::forms::by_names;
 
     fn reading(given: &[&str]) -> Reading {

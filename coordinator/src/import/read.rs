@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bench_proto::json_bound::Counted;
 use serde_json::{Map, Value};
 
 use super::{
@@ -24,7 +25,7 @@ const MAX_LINE: usize = 16 << 20;
 /// Columns of a table, and bytes of their names.
 const MOST_COLUMNS: usize = 4_096;
 const MOST_HEADER: usize = 256 << 10;
-/// What a table may take in memory, in bytes for each byte that files may hold.
+/// What a table, or all documents, may take in memory, in bytes for each byte that files may hold.
 const TABLE_TIMES: u64 = 4;
 /// Bytes that a cell takes in memory beside the name of its column.
 const CELL: usize = 64;
@@ -46,7 +47,7 @@ struct Content {
 /// # Errors
 /// A file that cannot be read, or without any record: then with what is nearest to one. More than may be read.
 pub(crate) fn records(path: &Path, search: Search<'_>, most_bytes: u64) -> Result<Vec<Record>, ImportError> {
-    let mut room = Room { most: most_bytes, left: most_bytes };
+    let mut room = Room { most: most_bytes, left: most_bytes, trees: 0 };
     if !path.is_dir() {
         return of_file(path, None, search, &mut room)?.records(search.given);
     }
@@ -108,7 +109,7 @@ pub(crate) fn of_content(
     search: Search<'_>,
     most_bytes: u64,
 ) -> Result<Vec<Record>, ImportError> {
-    let mut room = Room { most: most_bytes, left: most_bytes };
+    let mut room = Room { most: most_bytes, left: most_bytes, trees: 0 };
     of_bytes(content, ending(Path::new(name)).as_deref(), None, search, &mut room)?.records(search.given)
 }
 
@@ -122,6 +123,10 @@ fn of_bytes(
     let text = unpacked(file, room)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut finder = Finder::new(search);
+    let is_table = matches!(ending, Some("csv" | "tsv")) || !text.trim_start().starts_with(['{', '[']);
+    if !is_table {
+        room.take_trees(text)?;
+    }
     match (ending, text.trim_start().chars().next()) {
         (_, None) => return Err(ImportError::file("no lines")),
         (Some("csv" | "tsv"), _) => finder.records = csv_records(text, group, room)?,
@@ -136,6 +141,8 @@ fn of_bytes(
 struct Room {
     most: u64,
     left: u64,
+    /// What the documents that were read take in memory, roughly.
+    trees: u64,
 }
 
 impl Room {
@@ -158,6 +165,22 @@ impl Room {
         Err(ImportError::file(format!(
             "the table becomes more than {} MiB in memory: leave out the columns that are not needed (docs/IMPORT.md), or raise \
              --max-mib",
+            most >> 20
+        )))
+    }
+
+    /// Refuses documents that take far more in memory than their files do: `{"":0}` are seven bytes, and several hundred as a tree.
+    fn take_trees(&mut self, text: &str) -> Result<(), ImportError> {
+        let most = self.most.saturating_mul(TABLE_TIMES);
+        let counted = Counted::whole(text.as_bytes());
+        self.trees = self.trees.saturating_add(counted.memory());
+        if self.trees <= most {
+            return Ok(());
+        }
+        Err(ImportError::file(format!(
+            "holds {} values, and becomes more than {} MiB in memory: leave out the fields that are not needed (docs/IMPORT.md), or \
+             raise --max-mib",
+            counted.values,
             most >> 20
         )))
     }
@@ -494,7 +517,7 @@ mod tests {
             assert!(refused.contains("more than 1 MiB") && refused.contains("--max-mib"), "{refused}");
         }
         // no more than what fits is ever unpacked
-        let mut room = Room { most: 4096, left: 4096 };
+        let mut room = Room { most: 4096, left: 4096, trees: 0 };
         let filled = room.fill(std::io::repeat(0)).expect("reads");
         assert!(filled.is_none() && room.left == 0);
         let folder = tempfile::tempdir().expect("a folder");
@@ -502,6 +525,33 @@ mod tests {
             std::fs::write(folder.path().join(name), &much[..700 << 10]).expect("writable");
         }
         assert!(records_at(folder.path()).is_err(), "files of a folder count together");
+    }
+
+    #[test]
+    fn a_document_of_many_values_is_refused_before_it_is_read() {
+        let bomb = |pairs: usize| format!("[{}0]", "{\"\":0},".repeat(pairs));
+        let lines = format!("{{\"a\": {}}}\n", bomb(1_000)).repeat(10);
+        for (name, text) in [("a.json", bomb(10_000)), ("a.jsonl", lines), ("a", format!("\u{feff} {}", bomb(10_000)))]
+        {
+            let refused = read(name, text.as_bytes()).expect_err("is refused").to_string();
+            assert!(
+                refused.contains("more than 4 MiB in memory") && refused.contains("--max-mib"),
+                "{name}: {refused}"
+            );
+        }
+        let records: Vec<Value> = (0..500)
+            .map(|n| json!({"question_id": format!("a:{n}"), "answer": "x".repeat(1_000), "contexts": vec!["y".repeat(90); 10]}))
+            .collect();
+        assert_eq!(read("a.json", json!(records).to_string().as_bytes()).expect("reads").len(), 500);
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["a.json", "b.json"] {
+            std::fs::write(folder.path().join(name), bomb(3_000)).expect("writable");
+        }
+        let refused = records_at(folder.path()).expect_err("is refused").to_string();
+        assert!(
+            refused.contains("b.json") && refused.contains("in memory"),
+            "files of a folder count together: {refused}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! depth, whose names and `sample_id`s say the conversation. Besides: objects whose names are the questions' ids
 //! (`{"conv-26:0": {"score": 1}}`, `{"conv-26:0": true}`), and tables by column, as pandas writes them.
 
+use bench_proto::json_bound;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -43,11 +44,12 @@ pub(crate) struct Search<'a> {
 /// Text that is neither, with the line.
 pub(crate) fn list_or_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ImportError> {
     if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).map_err(|e| ImportError::file(e.to_string()));
+        return json_bound::from_str(text, json_bound::LIST).map_err(|e| ImportError::file(e.to_string()));
     }
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line)| {
-        serde_json::from_str(line).map_err(|e| ImportError::at(&format!("line {number}"), e.to_string()))
+        json_bound::from_str(line, json_bound::REPLY)
+            .map_err(|e| ImportError::at(&format!("line {number}"), e.to_string()))
     };
     lines.map(read).collect()
 }

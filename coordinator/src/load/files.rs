@@ -6,6 +6,7 @@ use bench_load::{
     result::{LoadResult, MergeError, OperationResult, Process},
     stress::{self, StressResult},
 };
+use bench_proto::json_bound;
 use bench_settings::bounded;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,7 @@ fn read(path: &Path) -> Result<Measured, CliError> {
     let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
     let text = bounded::text(path, bounded::RESULTS).map_err(|error| wrong(error.to_string()).because(error))?;
     let none = |error: serde_json::Error| wrong(format!("is no result of the verb `load`: {error}")).because(error);
-    let head: Head = serde_json::from_str(&text).map_err(none)?;
+    let head: Head = json_bound::from_str(&text, json_bound::LIST).map_err(none)?;
     if head.schema == stress::SCHEMA {
         let result: StressResult = serde_json::from_str(&text).map_err(none)?;
         return result.checked().map(Measured::stress).map_err(|error| wrong(error.to_string()));

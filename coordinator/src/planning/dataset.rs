@@ -113,7 +113,7 @@ pub(crate) async fn open_dataset(
     Ok(Arc::from(dataset.await?))
 }
 
-/// Reads a dataset on a thread that may block.
+/// Reads a dataset, or a file about one, on a thread that may block.
 ///
 /// # Errors
 /// What the reading meets.
@@ -121,7 +121,7 @@ pub(crate) async fn read_apart<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
     let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
+    done.map_err(|e| CliError::infrastructure(format!("the reading stopped: {e}")).because(e))?
 }
 
 /// A seed as a setting of a generated dataset.

@@ -11,6 +11,7 @@ use bench_proto::{
     call::{Ledger, Phase},
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
+    json_bound,
     money::PicoUsd,
     profile::Profile,
     spec::RunSpec,
@@ -301,7 +302,7 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         return summarize(app, store, run).await;
     }
     if let Some(stored) = store.summary(run.run_no).await? {
-        match serde_json::from_str::<Summary>(&stored) {
+        match json_bound::from_str::<Summary>(&stored, json_bound::REPLY) {
             Ok(mut summary) => {
                 // it may have got another one since, of which neither fingerprint nor digest know
                 summary.run.name.clone_from(&run.name);

@@ -7,15 +7,20 @@
 //! |---|---|
 //! | `head` | which members of the body matter, and where do they stand in its text? |
 //! | `names` | which members are not passed on? |
+//! | `prompt` | how many tokens has its prompt? |
 //! | `query` | what may stand in its query? |
 //! | `tools` | which tools may it bring? |
 
 mod head;
 mod names;
+mod prompt;
 mod query;
 mod tools;
 
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use bench_models::{classify::holds_key, tokens::Encoding};
 use bench_proto::ids::Sha256Hash;
@@ -23,17 +28,25 @@ use http::HeaderMap;
 use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use self::head::{Head, Raw};
+use self::head::{Head, Raw, each_element};
 use crate::{
     address::{Address, Operation, Target},
+    headers,
+    outcome::Tokens,
     refusal::Rejection,
-    texts,
     wish::Wish,
 };
 
 /// Longest name of a model, in bytes.
 const LONGEST_MODEL: usize = 256;
+
+/// A body of more bytes is counted in a thread of its own.
+const LARGE: usize = 256 * 1024;
+
+/// Large bodies are counted one at a time: their vocabularies and texts take memory, and threads.
+static COUNTS_LARGE: Semaphore = Semaphore::const_new(1);
 
 /// A request that has arrived, read but not sent.
 pub struct Asked {
@@ -45,12 +58,17 @@ pub struct Asked {
     pub operation: Operation,
     /// The model; of an Azure path the deployment. Empty for the list of models.
     pub model: String,
-    /// Bytes of the body: no prompt of texts has more tokens.
+    /// Bytes of the body, or as many tokens as its texts have bytes and its pictures may have, where that is more: no prompt has more
+    /// tokens.
     pub prompt_bytes: u64,
     /// Tokens of the prompt, counted when asked for.
     pub prompt_tokens: PromptTokens,
     /// Most tokens of the reply, all choices together, where the request says so.
     pub max_reply_tokens: Option<u64>,
+    /// Replies that it asks for at once: choices (`n`, `best_of`), of each of its prompts.
+    pub choices: u64,
+    /// What the provider has told of it that cannot be true, as far as it may be; noted before the outcome is told.
+    pub doubted: Arc<OnceLock<Tokens>>,
     /// Whether the reply is a stream of events.
     pub stream: bool,
     /// Equal requests may have equal replies: embeddings, or temperature 0, whole, and without what the provider keeps.
@@ -90,7 +108,8 @@ pub struct PromptTokens {
     operation: Operation,
     encoding: Encoding,
     body: Bytes,
-    counted: OnceLock<u64>,
+    /// Of all clones.
+    counted: Arc<OnceLock<u64>>,
 }
 
 impl fmt::Debug for PromptTokens {
@@ -101,14 +120,29 @@ impl fmt::Debug for PromptTokens {
 
 impl PromptTokens {
     fn new(operation: Operation, model: &str, body: Bytes) -> Self {
-        Self { operation, encoding: Encoding::for_model(model), body, counted: OnceLock::new() }
+        Self { operation, encoding: Encoding::for_model(model), body, counted: Arc::default() }
     }
 
     /// Their number in the model's vocabulary, or an upper bound where that is not known. Takes about a millisecond for each 100 kB the
     /// first time; a picture is taken for 1,600.
     #[must_use]
     pub fn count(&self) -> u64 {
-        *self.counted.get_or_init(|| texts::prompt_tokens(self.operation, self.encoding, &self.body))
+        *self.counted.get_or_init(|| prompt::count(self.operation, self.encoding, &self.body).tokens)
+    }
+
+    /// The same, while others go on: what is large is counted in a thread of its own, one at a time.
+    pub async fn counted(&self) -> u64 {
+        if self.counted.get().is_none() && self.body.len() > LARGE {
+            let place = COUNTS_LARGE.acquire().await;
+            let counting = self.clone();
+            // who no longer waits leaves the place to the count that goes on
+            let _ = spawn_blocking(move || {
+                let _place = place;
+                counting.count()
+            })
+            .await;
+        }
+        self.count()
     }
 
     /// Whether the vocabulary is known.
@@ -120,6 +154,14 @@ impl PromptTokens {
     pub(crate) const fn encoding(&self) -> Encoding {
         self.encoding
     }
+}
+
+/// How many prompts are completed, each for itself: texts or lists of tokens; a list of tokens alone is one.
+fn prompts(prompt: Raw<'_>) -> u64 {
+    let Some(list) = prompt.filter(|prompt| prompt.get().starts_with('[')) else { return 1 };
+    let mut prompts = 0_u64;
+    let listed = each_element(list, |one| prompts += u64::from(one.get().starts_with(['"', '[', '{'])));
+    if listed.is_ok() { prompts.max(1) } else { list.get().len() as u64 }
 }
 
 fn read<T: for<'de> Deserialize<'de>>(raw: Raw<'_>) -> Option<T> {
@@ -153,20 +195,21 @@ impl Head<'_> {
         }
     }
 
-    /// The largest limit that is given, for all choices: providers differ in which of several they follow, and take 0 for none.
-    fn max_reply_tokens(&self, operation: Operation) -> Result<Option<u64>, Rejection> {
+    /// How many replies are asked for at once: choices, of each prompt. Never 0, which providers take for 1.
+    fn choices(&self, operation: Operation) -> Result<u64, Rejection> {
+        let (n, best_of) = (Self::whole(self.n, "n")?, Self::whole(self.best_of, "best_of")?);
+        let prompts = if operation == Operation::Completions { prompts(self.prompt) } else { 1 };
+        Ok(n.max(best_of).unwrap_or(1).max(1).saturating_mul(prompts))
+    }
+
+    /// The largest limit that is given, of one reply: providers differ in which of several they follow, and take 0 for none.
+    fn limit(&self) -> Result<Option<u64>, Rejection> {
         let limits = [
             Self::whole(self.max_completion_tokens, "max_completion_tokens")?,
             Self::whole(self.max_tokens, "max_tokens")?,
             Self::whole(self.max_output_tokens, "max_output_tokens")?,
         ];
-        let (n, best_of) = (Self::whole(self.n, "n")?, Self::whole(self.best_of, "best_of")?);
-        let choices = match operation {
-            Operation::Chat | Operation::Completions => n.max(best_of).unwrap_or(1),
-            _ => 1,
-        };
-        let largest = limits.into_iter().flatten().max().filter(|limit| *limit > 0);
-        Ok(largest.map(|limit| limit.saturating_mul(choices.max(1))))
+        Ok(limits.into_iter().flatten().max().filter(|limit| *limit > 0))
     }
 
     fn is_cacheable(&self, operation: Operation, stream: bool) -> bool {
@@ -197,6 +240,9 @@ impl Asked {
         let Target { address, operation, suffix, deployment } = target;
         let refuse = |param, why: &str| Rejection::unreadable(param, why);
         query::check(query, operation)?;
+        if operation != Operation::Models {
+            headers::check_kind(headers)?;
+        }
         let head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
         tools::check(head.tools)?;
         if operation == Operation::Responses && head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
@@ -226,6 +272,13 @@ impl Asked {
         }
         let wishes = stream && matches!(operation, Operation::Chat | Operation::Completions);
         let wish = if wishes { Wish::from_options(&body, head.stream_options) } else { Wish::None };
+        let attached = prompt::attached(operation, &body).unwrap_or_default();
+        if attached.is_elsewhere {
+            let why = "a file, document, sound or video by its URL or id is not passed on, nobody knows its size before: send its text, or its data within the request";
+            let within = if operation == Operation::Responses { "input" } else { "messages" };
+            return Err(refuse(Some(within), why));
+        }
+        let (choices, limit) = (head.choices(operation)?, head.limit()?);
         let identity = format!(
             "{}\n{}\n{}",
             operation.path(),
@@ -234,9 +287,11 @@ impl Asked {
         );
         Ok(Self {
             token: token(headers),
-            prompt_bytes: body.len() as u64,
+            prompt_bytes: attached.tokens.max(body.len() as u64),
             prompt_tokens: PromptTokens::new(operation, &model, body.clone()),
-            max_reply_tokens: head.max_reply_tokens(operation)?,
+            max_reply_tokens: limit.map(|limit| limit.saturating_mul(choices)),
+            choices,
+            doubted: Arc::default(),
             cacheable: head.is_cacheable(operation, stream),
             body_hash: Sha256Hash::of_bytes(identity.as_bytes()),
             service_tier: read(head.service_tier),

@@ -347,7 +347,7 @@ impl Sending {
         self.flight.status = head.status.as_u16();
         self.flight.retry_after = retry_ms.map(Duration::from_millis);
         let times = (self.upstream.idle, until);
-        let secrets = Secrets::from_headers(&self.upstream.headers);
+        let secrets = Secrets::of_upstream(&self.upstream);
         let veil = Veil::over(secrets.clone());
         if !head.status.is_success() {
             let asked = &self.flight.asked;

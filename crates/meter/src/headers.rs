@@ -2,14 +2,14 @@
 //! Of a reply all but those of one connection, and those that show the key.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue,
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{
         ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
         TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
 
-use crate::secrets::Secrets;
+use crate::{refusal::Rejection, secrets::Secrets};
 
 /// Of one connection (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -25,9 +25,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 ];
 
 /// What SDKs say beside the body, and none of it says where a request goes or who pays.
-const PASSING: [HeaderName; 11] = [
+const PASSING: [HeaderName; 10] = [
     ACCEPT,
-    CONTENT_TYPE,
     USER_AGENT,
     HeaderName::from_static("anthropic-beta"),
     HeaderName::from_static("anthropic-version"),
@@ -44,6 +43,29 @@ const OF_SDKS: &str = "x-stainless-";
 
 fn passes(name: &HeaderName) -> bool {
     PASSING.contains(name) || name.as_str().starts_with(OF_SDKS)
+}
+
+/// Refuses a body that says that it is something else than was read: JSON in UTF-8. One that says nothing of itself is taken for it.
+pub(crate) fn check_kind(headers: &HeaderMap) -> Result<(), Rejection> {
+    if headers.get_all(CONTENT_TYPE).iter().all(|kind| kind.to_str().is_ok_and(is_json)) {
+        return Ok(());
+    }
+    let why = "the meter reads bodies as JSON in UTF-8: send it with content-type application/json";
+    let mut rejection = Rejection::unreadable(None, why);
+    rejection.status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Err(rejection)
+}
+
+fn is_json(kind: &str) -> bool {
+    let mut parts = kind.split(';').map(str::trim);
+    let is_utf8 = |parameter: &str| match parameter.split_once('=') {
+        Some((name, charset)) if name.trim().eq_ignore_ascii_case("charset") => {
+            let charset = charset.trim().trim_matches('"');
+            charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
+        }
+        _ => true,
+    };
+    parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) && parts.all(is_utf8)
 }
 
 fn without_hops(headers: &mut HeaderMap) {
@@ -68,6 +90,8 @@ pub(crate) fn to_provider(mut headers: HeaderMap, own: &HeaderMap) -> HeaderMap 
     for (name, value) in own {
         sent.insert(name.clone(), value.clone());
     }
+    // as it was read here, in whatever words the client said so
+    sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // what is compressed cannot be read on its way
     sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     sent
@@ -98,7 +122,6 @@ mod tests {
     fn a_provider_gets_what_sdks_need_and_its_own_key() {
         let passing = [
             ("accept", "application/json"),
-            ("content-type", "application/json; charset=utf-8"),
             ("user-agent", "OpenAI/Python 3.57.0"),
             ("anthropic-beta", "a"),
             ("anthropic-beta", "b"),
@@ -119,6 +142,7 @@ mod tests {
             ("te", "trailers"),
             ("transfer-encoding", "chunked"),
             ("content-length", "3"),
+            ("content-type", "application/json; charset=utf-8"),
             ("expect", "100-continue"),
             ("accept-encoding", "gzip, br"),
             ("authorization", "Bearer token"),
@@ -129,7 +153,8 @@ mod tests {
         ];
         let client = headers(&[&passing[..], &of_the_connection[..]].concat());
         let sent = to_provider(client, &headers(&[("authorization", "Bearer real")]));
-        let own = [("authorization", "Bearer real"), ("accept-encoding", "identity")];
+        let own =
+            [("authorization", "Bearer real"), ("content-type", "application/json"), ("accept-encoding", "identity")];
         assert_eq!(sent, headers(&[&passing[..], &own[..]].concat()));
     }
 
@@ -150,7 +175,44 @@ mod tests {
             ("x-mine", "1"),
         ]);
         let sent = to_provider(client, &headers(&[("api-key", "real")]));
-        assert_eq!(sent, headers(&[("api-key", "real"), ("accept-encoding", "identity")]));
+        let own = [("api-key", "real"), ("content-type", "application/json"), ("accept-encoding", "identity")];
+        assert_eq!(sent, headers(&own));
+    }
+
+    #[test]
+    fn p34_what_says_that_it_is_something_else_than_json_in_utf_8_is_refused() {
+        let checked = |kinds: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for kind in kinds {
+                headers.append(CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            check_kind(&headers).map_err(|rejection| rejection.status.as_u16())
+        };
+        assert_eq!(checked(&[]), Ok(()));
+        for kind in [
+            "application/json",
+            "application/json; charset=utf-8",
+            "Application/JSON;charset=\"UTF-8\"",
+            "application/json; charset=utf8",
+            "application/json;odata=verbose",
+            "application/json;",
+        ] {
+            assert_eq!(checked(&[kind]), Ok(()), "{kind}");
+        }
+        for kind in [
+            "application/json; charset=utf-7",
+            "application/json; Charset = utf-16",
+            "application/json; charset=utf-8; charset=utf-7",
+            "multipart/form-data; boundary=x",
+            "application/x-www-form-urlencoded",
+            "text/plain;charset=UTF-8",
+            "application/jsonl",
+            "application/json, text/plain",
+            "",
+        ] {
+            assert_eq!(checked(&[kind]), Err(415), "{kind}");
+            assert_eq!(checked(&["application/json", kind]), Err(415), "{kind}");
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
-//! What is secret in the headers of a provider, hidden in what it says: a server that shows the key shows it to nobody.
+//! What is secret in the headers and in the base URL of a provider, hidden in what it says: a server that shows a key, or repeats
+//! the path that it was asked at, shows it to nobody.
 
+use bench_proto::redact;
 use http::HeaderMap;
 use hyper::body::Bytes;
 use memchr::memmem;
+
+use crate::upstream::Upstream;
 
 /// Nothing shorter is a key, and a short one is in many texts.
 const SHORTEST: usize = 8;
@@ -12,6 +16,14 @@ const SHORTEST: usize = 8;
 pub(crate) struct Secrets(Vec<Bytes>);
 
 impl Secrets {
+    /// All that requests to a provider carry: in headers, and in the path and the query of its base URL, as some gateways want it.
+    pub(crate) fn of_upstream(upstream: &Upstream) -> Self {
+        let Self(mut all) = Self::from_headers(&upstream.headers);
+        all.extend(redact::secrets_of_url(&upstream.base_url).into_iter().map(Bytes::from));
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self(all)
+    }
+
     /// Those of the headers that are put into a request: values that are marked as sensitive, without their scheme (`Bearer`).
     pub(crate) fn from_headers(own: &HeaderMap) -> Self {
         let without_scheme = |value: &[u8]| {
@@ -129,6 +141,18 @@ mod tests {
         secrets().hide(&mut text);
         assert_eq!(text, b"wrong key ***********, *********** of team-blue");
         assert!(!secrets().are_in(&text) && !Secrets::default().are_in(b"sk-secret-1"));
+    }
+
+    #[test]
+    fn keys_of_a_base_url_are_hidden_as_those_of_headers_are() {
+        let base = "https://gateway.example/zQ7kXp20Ld9RtW4m/v1?api-version=2024-10-21&key=v8Nc3Yh61Ts%3D";
+        let secrets = Secrets::of_upstream(&Upstream::new(base, HeaderMap::new()));
+        let mut text = b"no /zQ7kXp20Ld9RtW4m/v1/x?api-version=2024-10-21&key=v8Nc3Yh61Ts%3D (v8Nc3Yh61Ts=)".to_vec();
+        assert!(secrets.are_in(&text));
+        secrets.hide(&mut text);
+        assert_eq!(text, b"no /****************/v1/x?api-version=2024-10-21&key=************** (************)");
+        let plain = Secrets::of_upstream(&Upstream::new("https://api.example/openai/v1", HeaderMap::new()));
+        assert!(!plain.are_in(b"POST /openai/v1/chat/completions of api.example"));
     }
 
     #[test]

@@ -1,76 +1,8 @@
-//! Tokens counted here, of requests and replies whose provider tells none: the texts in their JSON, wherever each operation has them.
+//! The texts of replies whose provider tells no tokens, wherever each operation has them in its JSON.
 
-use bench_models::tokens::Encoding;
 use serde_json::Value;
 
 use crate::address::Operation;
-
-/// Tokens around each message of a chat: its role and separators (OpenAI's published recipe).
-const PER_MESSAGE: u64 = 4;
-/// Tokens that prime the reply.
-const PER_REPLY: u64 = 3;
-/// What is put around a schema or tools.
-const PER_SCHEMA: u64 = 32;
-/// A picture of the largest size that providers take without making it smaller.
-const PER_PICTURE: u64 = 1_600;
-
-/// Members of a request that [`prompt_tokens`] reads.
-pub(crate) const READ: [&str; 8] =
-    ["input", "instructions", "messages", "prompt", "response_format", "system", "text", "tools"];
-
-/// Tokens of a request's prompt, or their upper bound. A body that cannot be read has as many as bytes.
-pub(crate) fn prompt_tokens(operation: Operation, encoding: Encoding, body: &[u8]) -> u64 {
-    let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return body.len() as u64 };
-    let field = |name: &str| {
-        // whoever reads another member has it refused in other spellings too
-        debug_assert!(READ.contains(&name), "{name} is read and not listed");
-        fields.get(name)
-    };
-    let of = |name: &str| field(name).map_or(0, |value| spoken(encoding, value));
-    let described = |name: &str| match field(name) {
-        None | Some(Value::Null) => 0,
-        Some(value) => PER_SCHEMA + encoding.count(&value.to_string()),
-    };
-    let schema = |pointer: [&str; 2]| {
-        let format = field(pointer[0]).and_then(|value| value.get(pointer[1]));
-        format.map_or(0, |schema| PER_SCHEMA + encoding.count(&schema.get("schema").unwrap_or(schema).to_string()))
-    };
-    match operation {
-        Operation::Chat => of("messages") + described("tools") + schema(["response_format", "json_schema"]) + PER_REPLY,
-        Operation::Responses => {
-            of("instructions") + of("input") + described("tools") + schema(["text", "format"]) + PER_REPLY
-        }
-        Operation::Messages | Operation::CountTokens => of("system") + of("messages") + described("tools") + PER_REPLY,
-        Operation::Completions => of("prompt"),
-        Operation::Embeddings => of("input"),
-        Operation::Models => 0,
-    }
-}
-
-/// Tokens of what is said in a value: texts, lists of texts or of tokens, messages, their parts.
-fn spoken(encoding: Encoding, value: &Value) -> u64 {
-    match value {
-        Value::String(text) => encoding.count(text),
-        // a prompt may be tokens already
-        Value::Number(_) => 1,
-        Value::Array(parts) => parts.iter().map(|part| spoken(encoding, part)).sum(),
-        Value::Object(part) => {
-            let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-            if kind.contains("image") {
-                return PER_PICTURE;
-            }
-            let frame = if part.contains_key("role") { PER_MESSAGE } else { 0 };
-            let named = ["role", "type", "id", "call_id", "cache_control", "index"];
-            frame
-                + part
-                    .iter()
-                    .filter(|(name, _)| !named.contains(&name.as_str()))
-                    .map(|(_, value)| spoken(encoding, value))
-                    .sum::<u64>()
-        }
-        Value::Null | Value::Bool(_) => 0,
-    }
-}
 
 /// The text of a whole reply, thoughts and arguments of tools included.
 pub(crate) fn reply_text(operation: Operation, body: &[u8]) -> String {
@@ -118,42 +50,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn prompt(operation: Operation, body: &Value) -> u64 {
-        prompt_tokens(operation, Encoding::O200k, body.to_string().as_bytes())
-    }
-
-    #[test]
-    fn prompts_of_all_operations_are_counted() {
-        let hello = Encoding::O200k.count("hello world");
-        let message = json!({"role": "user", "content": "hello world"});
-        let parts = json!({"role": "user", "content": [{"type": "text", "text": "hello world"}]});
-        for message in [message.clone(), parts] {
-            assert_eq!(prompt(Operation::Chat, &json!({"messages": [message, message]})), 2 * (hello + 4) + 3);
-        }
-        assert_eq!(prompt(Operation::Responses, &json!({"input": "hello world"})), hello + 3);
-        assert_eq!(
-            prompt(Operation::Responses, &json!({"instructions": "hello world", "input": [message]})),
-            2 * hello + 7
-        );
-        assert_eq!(
-            prompt(
-                Operation::Messages,
-                &json!({"system": [{"type": "text", "text": "hello world"}], "messages": [message]})
-            ),
-            2 * hello + 7
-        );
-        for input in [json!("hello world"), json!(["hello world"])] {
-            assert_eq!(prompt(Operation::Embeddings, &json!({"input": input})), hello);
-        }
-        assert_eq!(prompt(Operation::Embeddings, &json!({"input": [[1, 2], [3]]})), 3);
-        assert_eq!(prompt(Operation::Completions, &json!({"prompt": ["hello world", "hello world"]})), 2 * hello);
-        let picture = json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]});
-        assert_eq!(prompt(Operation::Chat, &json!({"messages": [picture]})), 1_600 + 7);
-        let tools = json!({"messages": [message], "tools": [{"type": "function"}]});
-        assert!(prompt(Operation::Chat, &tools) > 32 + hello);
-        assert_eq!(prompt_tokens(Operation::Chat, Encoding::O200k, b"no json"), 7);
-    }
 
     #[test]
     fn texts_of_replies_are_found() {

@@ -1,7 +1,8 @@
 //! Where an admitted request goes.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
+use bench_proto::redact;
 use http::{HeaderMap, header::AUTHORIZATION};
 
 /// Whose paths a provider has.
@@ -17,10 +18,10 @@ pub enum Paths {
     Azure,
 }
 
-/// Where a request goes, and with which key.
-#[derive(Debug, Clone)]
+/// Where a request goes, and with which key. Its `Debug` shows no key, nor one that stands in the URL.
+#[derive(Clone)]
 pub struct Upstream {
-    /// Base URL, http or https.
+    /// Base URL, http or https. Keys that stand in it are kept out of what clients and logs are told, as those of headers are.
     pub base_url: String,
     /// Whose paths it has.
     pub paths: Paths,
@@ -36,6 +37,15 @@ pub struct Upstream {
     pub idle: Duration,
     /// Longest time from sending to the end of the reply.
     pub whole: Duration,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base_url, paths, headers, .. } = self;
+        let mut shown = f.debug_struct("Upstream");
+        shown.field("base_url", &redact::url(base_url)).field("paths", paths).field("headers", headers);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Upstream {

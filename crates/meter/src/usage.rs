@@ -9,8 +9,14 @@ use crate::{address::Operation, ask::Asked, outcome::Tokens};
 /// Tokens that may be in a prompt beside what was sent: a provider's instructions, tools, files and conversations that it keeps. No
 /// model takes more at once.
 const HIDDEN_PROMPT: u64 = 2_000_000;
-/// Tokens that a model may think beside what it says and beyond the limit that it was given.
+/// Tokens that a model may think beside what it says and beyond the limit that it was given, for each reply that was asked for.
 const HIDDEN_REPLY: u64 = 2_000_000;
+/// Replies at once that a provider may tell of: more than any gives. What is told of more is held to be a mistake, whatever was asked for.
+const MOST_CHOICES: u64 = 4_096;
+/// The window of most models: no more of a prompt is booked by a count that cannot be true, beside what was sent.
+const WINDOW: u64 = 200_000;
+/// The longest reply that widely used models give: no more of each is booked by a count that cannot be true, beside what was asked for.
+const LONGEST_REPLY: u64 = 131_072;
 
 /// A use as it crosses the wire, in any provider's words. What is no number of tokens, such as -1, is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -118,17 +124,32 @@ pub(crate) enum Believed {
 }
 
 /// Whether what a provider says can be true of a request and of a reply of so many bytes. What cannot is no count: sums of such numbers
-/// would soon say nothing of all other requests. A prompt of 0 tokens is what servers tell that do not count.
+/// would soon say nothing of all other requests. It may be charged all the same: what of it can be is noted for whoever books it. A
+/// prompt of 0 tokens is what servers tell that do not count.
 pub(crate) fn believe(told: Option<&Told>, asked: &Asked, reply_bytes: u64) -> Believed {
     let embeds = asked.operation == Operation::Embeddings;
     let told = told.and_then(|told| told.tokens(embeds)).filter(|tokens| tokens.prompt > 0);
     let Some(tokens) = told else { return Believed::Nothing };
     let prompt = asked.prompt_bytes.saturating_add(HIDDEN_PROMPT);
-    let reply = asked.max_reply_tokens.unwrap_or(0).max(reply_bytes).saturating_add(HIDDEN_REPLY);
+    let choices = asked.choices.min(MOST_CHOICES);
+    let hidden = HIDDEN_REPLY.saturating_mul(choices);
+    // a limit may be any number
+    let limit = asked.max_reply_tokens.unwrap_or(0).min(hidden);
+    let reply = limit.max(reply_bytes).saturating_add(hidden);
     let parts = tokens.cached.saturating_add(tokens.cache_write).saturating_add(tokens.cache_write_1h);
     // a part is no more than the whole
     let can_be = tokens.prompt <= prompt && tokens.completion <= reply && parts <= tokens.prompt;
-    if can_be { Believed::Yes(tokens) } else { Believed::No }
+    if can_be {
+        return Believed::Yes(tokens);
+    }
+    let most = limit.max(reply_bytes).saturating_add(LONGEST_REPLY.saturating_mul(choices));
+    // a reply is told of once
+    let _ = asked.doubted.set(Tokens {
+        prompt: tokens.prompt.min(asked.prompt_bytes.saturating_add(WINDOW)),
+        completion: tokens.completion.min(most),
+        ..Tokens::default()
+    });
+    Believed::No
 }
 
 #[cfg(test)]
@@ -139,6 +160,41 @@ mod tests {
 
     fn told(value: &Value) -> Told {
         Told::read(value.to_string().as_bytes()).expect("a use")
+    }
+
+    fn asked(body: &str) -> Asked {
+        let target = crate::address::read("/m/r/v1/chat/completions").expect("a path");
+        Asked::read(target, None, &http::HeaderMap::new(), hyper::body::Bytes::copy_from_slice(body.as_bytes()))
+            .expect(body)
+    }
+
+    #[test]
+    fn p10_a_count_of_many_choices_is_believed_and_what_cannot_be_true_is_noted_as_far_as_it_may_be() {
+        let use_of =
+            |prompt: u64, completion: u64| told(&json!({"prompt_tokens": prompt, "completion_tokens": completion}));
+        let many = asked(r#"{"model":"m","n":128}"#);
+        let believed = believe(Some(&use_of(9, 2_048_000)), &many, 0);
+        assert_eq!(believed, Believed::Yes(Tokens { prompt: 9, completion: 2_048_000, ..Tokens::default() }));
+        assert_eq!(many.doubted.get(), None);
+        let absurd = 9_000_000_000_000_000_000;
+        for (body, most) in [
+            (r#"{"model":"m"}"#, 131_072),
+            (r#"{"model":"m","n":128}"#, 128 * 131_072),
+            (r#"{"model":"m","max_tokens":1000}"#, 1_000 + 131_072),
+            (r#"{"model":"m","max_tokens":1000,"n":2}"#, 2_000 + 2 * 131_072),
+            // neither a limit nor a number of choices makes it true
+            (r#"{"model":"m","max_tokens":9000000000000000000}"#, 2_000_000 + 131_072),
+            (r#"{"model":"m","n":9000000000000000000}"#, 4_096 * 131_072),
+        ] {
+            let asked = asked(body);
+            assert_eq!(believe(Some(&use_of(absurd, absurd)), &asked, 0), Believed::No, "{body}");
+            let noted = asked.doubted.get().expect("is noted");
+            assert_eq!((noted.prompt, noted.completion), (body.len() as u64 + 200_000, most), "{body}");
+        }
+        let parts = asked(r#"{"model":"m"}"#);
+        let wrong = json!({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 6}});
+        assert_eq!(believe(Some(&told(&wrong)), &parts, 0), Believed::No);
+        assert_eq!(parts.doubted.get().map(|told| (told.prompt, told.completion)), Some((5, 1)));
     }
 
     #[test]

@@ -9,7 +9,11 @@ mod wire;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use bench_proto::{failure::Failure, redact, trace::StepTrace};
+use bench_proto::{
+    failure::Failure,
+    redact::{self, Secrets},
+    trace::StepTrace,
+};
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -35,7 +39,7 @@ pub struct AnthropicChat {
     url: reqwest::Url,
     endpoint: String,
     headers: HeaderMap,
-    key: Option<SecretString>,
+    secrets: Secrets,
     model: String,
 }
 
@@ -55,6 +59,7 @@ impl AnthropicChat {
     /// When the base URL or the key cannot be used.
     pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
         let mut url = checked_url(base_url)?;
+        let secrets = Secrets::of_account(url.as_str(), key.map(ExposeSecret::expose_secret));
         let path = url.path().trim_end_matches('/').to_owned();
         let path = if path.is_empty() { "/v1" } else { path.as_str() };
         url.set_path(path);
@@ -65,17 +70,15 @@ impl AnthropicChat {
             headers.insert("x-api-key", secret_header(key.expose_secret().trim())?);
         }
         headers.insert("anthropic-version", HeaderValue::from_static(API_VERSION));
-        Ok(Self { http: http.clone(), url, endpoint, headers, key: key.cloned(), model: model.to_owned() })
-    }
-
-    fn key(&self) -> Option<&str> {
-        self.key.as_ref().map(|key| key.expose_secret().trim())
+        Ok(Self { http: http.clone(), url, endpoint, headers, secrets, model: model.to_owned() })
     }
 
     fn read(&self, body: &[u8], seen: &Exchange) -> Result<ChatReply, AttemptError> {
-        let garbage = |detail: &str| classify::transport(classify::unreadable(body), seen.status, detail, self.key());
+        let garbage =
+            |detail: &str| classify::transport(classify::unreadable(body), seen.status, detail, &self.secrets);
         let message: Message = serde_json::from_slice(body).map_err(|error| garbage(&error.to_string()))?;
-        message.into_reply().ok_or_else(|| garbage("it is no message"))
+        let reply = message.into_reply().ok_or_else(|| garbage("it is no message"))?;
+        Ok(reply.without(&self.secrets))
     }
 }
 
@@ -94,7 +97,7 @@ impl ChatModel for AnthropicChat {
         let body = match serde_json::to_vec(&WireRequest { model: &self.model, request }) {
             Ok(body) => body,
             Err(error) => {
-                let result = Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), self.key()));
+                let result = Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), &self.secrets));
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
@@ -102,7 +105,7 @@ impl ChatModel for AnthropicChat {
         let duration_us = begun.elapsed().as_micros() as u64;
         let result = match sent {
             Ok(body) => self.read(&body, &seen),
-            Err(fault) => Err(fault.failed(&seen, self.key())),
+            Err(fault) => Err(fault.failed(&seen, &self.secrets)),
         };
         Attempt { result, pace: seen.pace, duration_us }
     }

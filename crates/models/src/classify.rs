@@ -1,6 +1,6 @@
 //! What a failed attempt means: pure functions from status, body and transport error to a failure.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::fmt::Write as _;
 
 use bench_proto::{
     failure::{Failure, FailureClass, code},
@@ -106,10 +106,11 @@ fn plain_text(page: &str) -> String {
     text
 }
 
-/// One readable line: white space collapsed, control characters out, keys scrubbed ([`redact::SHORTEST_SECRET`]), bounded.
+/// One readable line: white space collapsed, control characters out, keys scrubbed ([`redact::SHORTEST_SECRET`]), bounded. `secrets`
+/// are those of the account that was asked: `&`[`redact::Secrets`], or nothing where no account was.
 #[must_use]
-pub fn one_line(text: &str, key: Option<&str>) -> String {
-    let text = key.map_or(Cow::Borrowed(text), |key| redact::secret(text, key));
+pub fn one_line<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> String {
+    let text = redact::without(text, secrets);
     let mut line = String::new();
     let mut chars = 0;
     for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
@@ -181,13 +182,19 @@ pub const fn may_be_billed(status: u16) -> bool {
     matches!(status, 504 | 524)
 }
 
-/// What a response other than success means.
+/// What a response other than success means; `secrets` as of [`one_line`]: many servers repeat the path of a request in an error,
+/// and some gateways want a key there.
 #[must_use]
-pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
+pub fn response<'s>(
+    status: u16,
+    body: &[u8],
+    retry_after_ms: Option<u64>,
+    secrets: impl IntoIterator<Item = &'s str>,
+) -> AttemptError {
     let words = Words::read(body);
     let (class, code, hint) = class_of(status, &words);
     let mut message = format!("the provider answered {status}");
-    let said = one_line(&words.message, key);
+    let said = one_line(&words.message, secrets);
     if !said.is_empty() {
         let _ = write!(message, ": {}", said.trim_end_matches('.'));
     }
@@ -266,9 +273,14 @@ pub fn unreadable(body: &[u8]) -> Transport {
     }
 }
 
-/// What a broken exchange means.
+/// What a broken exchange means; `secrets` as of [`one_line`].
 #[must_use]
-pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) -> AttemptError {
+pub fn transport<'s>(
+    kind: Transport,
+    status: u16,
+    detail: &str,
+    secrets: impl IntoIterator<Item = &'s str>,
+) -> AttemptError {
     let (code, words, maybe_billed) = match kind {
         Transport::Connect => ("connect", "no connection to the provider", false),
         Transport::Timeout => ("timeout", "no complete reply in time", true),
@@ -278,7 +290,7 @@ pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) 
         Transport::Garbage => ("garbage", "the reply is not a chat completion", true),
         Transport::Unsendable => ("unsendable", "the request cannot be sent; check the base URL", false),
     };
-    let detail = one_line(detail, key);
+    let detail = one_line(detail, secrets);
     let message = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
     let class = if kind == Transport::Unsendable { FailureClass::Terminal } else { FailureClass::Transient };
     AttemptError { failure: Failure::new(class, code, message), status, maybe_billed, adapted: false }
@@ -477,6 +489,31 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_base_url_are_no_part_of_a_message() {
+        let base = "https://gateway.example/zQ7kXp20Ld9RtW4m/v1?key=v8Nc3Yh61Ts%3D";
+        let secrets = redact::Secrets::of_account(base, Some("k3y-of-mine"));
+        let sent = "/zQ7kXp20Ld9RtW4m/v1/chat/completions?key=v8Nc3Yh61Ts%3D";
+        for body in [
+            format!("<pre>Cannot POST {sent}</pre>"),
+            serde_json::json!({"error": {"message": format!("Invalid URL (POST {sent})")}}).to_string(),
+            serde_json::json!({"detail": {"path": sent, "query": {"key": "v8Nc3Yh61Ts="}}}).to_string(),
+        ] {
+            let said = [
+                response(404, body.as_bytes(), None, &secrets).failure.message,
+                transport(Transport::Cut, 0, &body, &secrets).failure.message,
+            ];
+            for message in said {
+                assert!(message.contains("/[key]/v1/chat/completions"), "{message}");
+                assert!(!["zQ7k", "v8Nc", "61Ts"].iter().any(|part| message.contains(part)), "{message}");
+            }
+        }
+        assert_eq!(
+            one_line(&format!("no {sent}, nor k3y-of-mine"), &secrets),
+            "no /[key]/v1/chat/completions?key=[key], nor [key]"
+        );
+    }
+
+    #[test]
     fn a_key_of_a_metered_run_is_no_part_of_a_message() {
         let said = "401: 'bm-00112233445566778899aabbccddeeff00112233', sk-abcdefgh1234 too, and bm-25 is a rank";
         assert_eq!(one_line(said, None), "401: '[key]', [key] too, and bm-25 is a rank");
@@ -511,7 +548,7 @@ mod tests {
             let at = (0..=at.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
             body.insert_str(at, &key);
             for body in [body.clone(), serde_json::json!({"error": {"message": body}}).to_string()] {
-                let message = response(status, body.as_bytes(), None, Some(&key)).failure.message;
+                let message = response(status, body.as_bytes(), None, Some(key.as_str())).failure.message;
                 prop_assert!(!message.contains(&key));
                 prop_assert!(!message.contains('\n'));
                 prop_assert!(message.chars().count() < 450);

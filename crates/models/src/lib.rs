@@ -32,10 +32,10 @@ pub mod spent;
 pub mod stop;
 pub mod tokens;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use async_trait::async_trait;
-use bench_proto::{failure::Failure, trace::StepTrace};
+use bench_proto::{failure::Failure, redact::Secrets, trace::StepTrace};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,6 +147,19 @@ pub struct ChatReply {
     pub cache_write_1h_tokens: u64,
     /// The service tier that the provider says it served, which is what it charges.
     pub service_tier: Option<String>,
+}
+
+impl ChatReply {
+    /// Without what an account's server may not say, see [`Secrets::hide_in_reply`]: replies are stored.
+    fn without(mut self, secrets: &Secrets) -> Self {
+        let optional = [&mut self.fingerprint, &mut self.service_tier].into_iter().flatten();
+        for text in [&mut self.text, &mut self.finish, &mut self.model].into_iter().chain(optional) {
+            if let Cow::Owned(shown) = secrets.hide_in_reply(text) {
+                *text = shown;
+            }
+        }
+        self
+    }
 }
 
 /// What the response headers said about pace.

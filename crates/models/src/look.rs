@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, redact::Secrets};
 use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub enum Look {
     Answers(u16),
     /// It refuses the key, in these words.
     KeyRefused(String),
-    /// Requests would go to the wrong path; this base URL has a list.
+    /// Requests would go to the wrong path; this base URL has a list. It may hold a key, as the one that was looked at.
     WrongPath(String),
     /// It was reached and did not answer in HTTP, or not in time; why.
     Silent(String),
@@ -157,10 +157,11 @@ pub fn key_headers(provider: &str, key: Option<&SecretString>) -> Result<HeaderM
 }
 
 async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account: &Account) -> Look {
-    let key = account.key.as_ref().map(|key| key.expose_secret().trim());
+    let key = account.key.as_ref().map(ExposeSecret::expose_secret);
+    let secrets = &Secrets::of_account(&account.base_url, key);
     let words = |error: reqwest::Error| {
         let away = error.is_connect();
-        let why = classify::one_line(&root_cause(&error.without_url()), key);
+        let why = classify::one_line(&root_cause(&error.without_url()), secrets);
         if away { Look::Away(why) } else { Look::Silent(why) }
     };
     let request = http.client.get(url.clone()).headers(headers.clone()).timeout(http.settings.request_timeout);
@@ -173,11 +174,11 @@ async fn ask(http: &SharedHttp, url: &reqwest::Url, headers: &HeaderMap, account
     match read_body(response, MAX_LIST_BYTES, &mut body).await {
         Ok(()) => {}
         Err(Fault::Broken { kind: classify::Transport::TooLarge, .. }) => return Look::Answers(status),
-        Err(fault) => return Look::Silent(classify::one_line(&fault.to_string(), key)),
+        Err(fault) => return Look::Silent(classify::one_line(&fault.to_string(), secrets)),
     }
     match status {
         200 => serde_json::from_slice::<List>(&body).map_or(Look::Answers(200), |list| Look::Models(list.data.len())),
-        401 | 403 => Look::KeyRefused(classify::response(status, &body, None, key).failure.message),
+        401 | 403 => Look::KeyRefused(classify::response(status, &body, None, secrets).failure.message),
         other => Look::Answers(other),
     }
 }
@@ -259,6 +260,23 @@ mod tests {
     async fn a_list_of_models_that_does_not_end_is_not_read_to_its_end() {
         let (url, _) = server(&["/endless/models"]).await;
         assert_eq!(look_at(format!("{url}/endless")).await, Look::Answers(200));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_a_key_is_quoted_without_those_of_its_base_url() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("listens");
+        let url =
+            format!("http://{}/zQ7kXp20Ld9RtW4m/v1?key=zq9open0sesame7value", listener.local_addr().expect("bound"));
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut head = vec![0; 4096];
+            let length = stream.read(&mut head).await.expect("a request");
+            let _ = stream.write_all(b"HTTP/1.1 401 Unauthorized\r\nconnection: close\r\n\r\n").await;
+            let _ = stream.write_all(&head[..length]).await;
+        });
+        let Look::KeyRefused(words) = look_at(url).await else { panic!("it is refused") };
+        assert!(words.contains("GET /[key]/v1/models?key=[key] HTTP/1.1"), "{words}");
+        assert!(!words.contains("zQ7k") && !words.contains("sesame"), "{words}");
     }
 
     #[tokio::test]

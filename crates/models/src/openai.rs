@@ -18,7 +18,7 @@ use async_openai::{Client, config::Config, error::OpenAIError, traits::RequestOp
 use async_trait::async_trait;
 use bench_proto::{
     failure::{Failure, code},
-    redact,
+    redact::{self, Secrets},
     trace::{StepTrace, TRACEPARENT},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
@@ -82,14 +82,22 @@ impl SharedHttp {
     }
 }
 
-/// Where a server is: base URL, query (API version), headers with the key. Its `Debug` shows no key: the header is marked
-/// sensitive.
-#[derive(Debug, Clone)]
+/// Where a server is: base URL, query (API version), headers with the key. Its `Debug` shows no key, neither of the header nor of the
+/// URL.
+#[derive(Clone)]
 struct Endpoint {
     base_url: String,
     query: Vec<(String, String)>,
     headers: HeaderMap,
     key: SecretString,
+    /// What the server may not say of all this.
+    secrets: Secrets,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.shown()).finish()
+    }
 }
 
 /// A header value that no log shows.
@@ -145,6 +153,7 @@ const AZURE_API_VERSION: &str = "2024-10-21";
 
 impl Endpoint {
     fn new(base_url: &str, key: Option<&SecretString>, scheme: Scheme, model: &str) -> Result<Self, Failure> {
+        let secrets = Secrets::of_account(base_url, key.map(ExposeSecret::expose_secret));
         let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
         let mut query: Vec<(&str, &str)> = query
             .split('&')
@@ -174,11 +183,8 @@ impl Endpoint {
             query: query.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             headers,
             key: key.map_or_else(|| SecretString::from(""), |key| SecretString::from(key.expose_secret().trim())),
+            secrets,
         })
-    }
-
-    fn key(&self) -> Option<&str> {
-        Some(self.key.expose_secret()).filter(|key| !key.is_empty())
     }
 
     /// Base URL and query, without secrets: for keys of calls, for pace and for reports.
@@ -263,8 +269,8 @@ impl OpenAiChat {
         Ok(Self { client, endpoint: shown, model: model.to_owned(), format: AtomicU8::new(Format::Schema as u8) })
     }
 
-    fn key(&self) -> Option<&str> {
-        self.client.config().key()
+    fn secrets(&self) -> &Secrets {
+        &self.client.config().secrets
     }
 
     /// Notes that the server refused `asked`. True when there is something simpler to ask for.
@@ -281,7 +287,7 @@ impl OpenAiChat {
             }
             Fault::Broken { .. } => false,
         };
-        let mut failed = fault.failed(seen, self.key());
+        let mut failed = fault.failed(seen, self.secrets());
         if simpler {
             failed.adapted = true;
             let words = format!("{}; asking in a simpler way", failed.failure.message);
@@ -305,11 +311,12 @@ impl OpenAiChat {
             let status = error.get("code").and_then(|code| code.as_u64()).and_then(|code| u16::try_from(code).ok());
             let status = status.filter(|status| (400..600).contains(status)).unwrap_or(502);
             let body = serde_json::json!({ "error": error }).to_string();
-            return Err(classify::response(status, body.as_bytes(), seen.pace.retry_after_ms, self.key()));
+            return Err(classify::response(status, body.as_bytes(), seen.pace.retry_after_ms, self.secrets()));
         }
         completion
             .into_reply()
-            .ok_or_else(|| classify::transport(Transport::Garbage, seen.status, "it holds no choice", self.key()))
+            .map(|reply| reply.without(self.secrets()))
+            .ok_or_else(|| classify::transport(Transport::Garbage, seen.status, "it holds no choice", self.secrets()))
     }
 }
 

@@ -290,6 +290,12 @@ enum Scenario {
         /// Base URL of the provider
         provider: String,
     },
+    /// A proxy that only passes on, for the measurement of the meter
+    #[command(hide = true)]
+    BareProxy {
+        /// Base URL of the provider
+        provider: String,
+    },
     /// A memory system for the measurement of adapters
     #[command(hide = true)]
     MemoryServer {
@@ -324,6 +330,7 @@ fn helper(scenario: &Scenario) -> Option<anyhow::Result<()>> {
             Some(systems::memory_server(system, slow, stores))
         }
         Scenario::MeterServer { provider } => Some(meter::serve(provider)),
+        Scenario::BareProxy { provider } => Some(meter::serve_bare(provider)),
         Scenario::GoThrough { path, way } => Some(large_file::go_through(path, *way).map(|seen| println!("{seen}"))),
         _ => None,
     }

@@ -52,13 +52,8 @@ pub(crate) fn name_of(run: &bench_proto::comparison::ComparedRun) -> String {
     run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({})", one_line(name, 40), run.id))
 }
 
-/// The word that a comparison is told by: equal runs are equal, whatever so few questions say of others.
-pub(crate) fn word(comparison: &Comparison) -> &'static str {
-    if comparison.equal { "EQUAL" } else { comparison.verdict.name() }
-}
-
 fn verdict_line(comparison: &Comparison) -> String {
-    format!("{}: {}", word(comparison), claim(comparison))
+    format!("{}: {}", comparison.word(), claim(comparison))
 }
 
 /// The difference with its interval, and on how much it rests.
@@ -377,7 +372,7 @@ fn pairs_document(pairs: &[Comparison], front: Front) -> Vec<Block> {
             points_interval(c.paired.ci95.as_ref()),
             p_value(c.paired.p_holm),
             count(c.paired.n),
-            if c.comparable { word(c).to_owned() } else { format!("{} (not comparable)", word(c)) },
+            if c.comparable { c.word().to_owned() } else { format!("{} (not comparable)", c.word()) },
         ]
     };
     let columns = ["First", "Second", ">First", ">Second", ">Points", ">95 %", ">p (Holm)", ">n", "Verdict"];

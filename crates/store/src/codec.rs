@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::RefCell};
 
-use bench_proto::ids::Sha256Hash;
+use bench_proto::{ids::Sha256Hash, json_bound, spec::RunSpec};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{StoreError, StoreResult};
@@ -52,9 +52,31 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> StoreResult<String> {
     serde_json::to_string(value).map_err(|e| StoreError::BadData(format!("cannot be written as JSON: {e}")))
 }
 
-/// Reads JSON; `what` names it in the error.
+/// Reads JSON; `what` names it in the error. Whoever may write rows does not decide how much memory those take who read them.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
-    serde_json::from_str(json).map_err(|e| unreadable(&e, &what()))
+    bounded(json, json_bound::REPLY, what)
+}
+
+/// The same of a list that has an element for each entry or question of a bank.
+pub(crate) fn list_from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
+    bounded(json, json_bound::LIST, what)
+}
+
+/// The same of the spec of a run, or of a part of it.
+pub(crate) fn spec_from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
+    bounded(json, json_bound::DOCUMENT, what)
+}
+
+/// Writes the spec of a run, if it can be read again.
+pub(crate) fn spec_to_json(spec: &RunSpec) -> StoreResult<String> {
+    let json = to_json(spec)?;
+    json_bound::check(json.as_bytes(), json_bound::DOCUMENT)
+        .map_err(|e| StoreError::BadData(format!("the settings of the run cannot be stored: {e}")))?;
+    Ok(json)
+}
+
+fn bounded<T: DeserializeOwned>(json: &str, most: u64, what: impl FnOnce() -> String) -> StoreResult<T> {
+    json_bound::from_str(json, most).map_err(|e| unreadable(&e, &what()))
 }
 
 /// Writes a value as compressed JSON.
@@ -65,7 +87,7 @@ pub(crate) fn to_frame<T: Serialize>(value: &T) -> StoreResult<Vec<u8>> {
 /// Reads compressed JSON; `what` names it in the error.
 pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8], what: impl Fn() -> String) -> StoreResult<T> {
     let plain = decompress(frame, &what())?;
-    serde_json::from_slice(&plain).map_err(|e| unreadable(&e, &what()))
+    json_bound::from_slice(&plain, json_bound::REPLY).map_err(|e| unreadable(&e, &what()))
 }
 
 fn unreadable(error: &serde_json::Error, what: &str) -> StoreError {
@@ -128,6 +150,25 @@ mod tests {
             let frame = compress(&plain).expect("compresses");
             prop_assert_eq!(decompress(&frame, "test").expect("decompresses"), plain);
         }
+    }
+
+    #[test]
+    fn rows_of_many_values_are_refused_before_they_are_read() {
+        let values = |pairs: usize| format!("[{}0]", "{\"\":0},".repeat(pairs));
+        let what = || "the spec of run b".to_owned();
+        let spec = spec_from_json::<serde_json::Value>(&values(100_000), what).expect_err("is refused").to_string();
+        assert!(spec.contains("the spec of run b is not readable: it has 300002 values"), "{spec}");
+        assert!(from_json::<serde_json::Value>(&values(100_000), what).is_ok());
+        let row = from_json::<serde_json::Value>(&values(200_000), what).expect_err("is refused").to_string();
+        assert!(row.contains("at most 500000 are read"), "{row}");
+        let frame = compress(values(200_000).as_bytes()).expect("compresses");
+        assert!(frame.len() < 4096 && from_frame::<serde_json::Value>(&frame, what).is_err());
+        assert!(list_from_json::<serde_json::Value>(&values(700_000), what).is_err());
+        let golden = include_str!("../../../proto/golden/run_spec.v1.json");
+        let mut spec: RunSpec = spec_from_json(golden, what).expect("is read");
+        assert!(spec_to_json(&spec).is_ok());
+        spec.dataset.settings.insert("list".to_owned(), serde_json::Value::from(vec![0; 200_000]));
+        assert!(matches!(spec_to_json(&spec), Err(StoreError::BadData(why)) if why.contains("at most 200000")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A request of a memory system that was let through: what it has taken of pace and money, what it came to, and how it is booked.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bench_meter::{Admitted, Ended, Faults, Outcome, PromptTokens, StoredReply, Tokens, Upstream};
@@ -44,6 +44,8 @@ pub(super) struct MeteredCall {
     pub(super) provider: String,
     pub(super) upstream: Upstream,
     pub(super) prompt_tokens: PromptTokens,
+    /// What the provider has told of it that cannot be true, as far as it may be.
+    pub(super) doubted: Arc<OnceLock<Tokens>>,
     pub(super) terms: Terms,
     pub(super) is_kept: bool,
     pub(super) stored: Option<StoredReply>,
@@ -64,11 +66,15 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Prompt × 1.05 and the longest reply, as for the runner's own calls. Another tier than the one that is asked for may serve it.
+    /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
     fn worst(&self, prompt_tokens: u64, answered: &Answered) -> PicoUsd {
-        let prompt = tokens::with_margin(prompt_tokens);
+        self.most(tokens::with_margin(prompt_tokens), self.max_reply, answered)
+    }
+
+    /// The most that so many tokens can cost. Another tier than the one that is asked for may serve it.
+    fn most(&self, prompt: u64, completion: u64, answered: &Answered) -> PicoUsd {
         answered.cost(self.price.as_ref(), |price| {
-            let of = |tier| price.worst(prompt, self.max_reply, tier, true);
+            let of = |tier| price.worst(prompt, completion, tier, true);
             of(self.tier.as_deref()).max(of(None))
         })
     }
@@ -86,10 +92,28 @@ impl Terms {
         answered.cost(self.price.as_ref(), |price| price.cost(&counts, tier))
     }
 
-    /// What a whole reply costs; the worst case where the provider's count cannot be true, since nobody knows what it will charge.
-    fn of_reply(&self, outcome: &Outcome, tokens: &Tokens, answered: &Answered) -> PicoUsd {
+    /// What a whole reply costs. Where the provider's count cannot be true nobody knows what it will charge: the worst case, or what it
+    /// has told where that is more, as far as it may be.
+    fn of_reply(&self, outcome: &Outcome, tokens: &Tokens, doubted: Option<&Tokens>, answered: &Answered) -> PicoUsd {
         let cost = self.cost(tokens, outcome.service_tier.as_deref(), answered);
-        if outcome.implausible { cost.max(self.worst(tokens.prompt, answered)) } else { cost }
+        if !outcome.implausible {
+            return cost;
+        }
+        let told = doubted.map_or(PicoUsd::ZERO, |told| self.most(told.prompt, told.completion, answered));
+        cost.max(self.worst(tokens.prompt, answered)).max(told)
+    }
+
+    /// The same for a cap in tokens, which counts those that are booked.
+    fn tokens_of_reply(&self, outcome: &Outcome, tokens: Tokens, doubted: Option<&Tokens>) -> Tokens {
+        if !outcome.implausible {
+            return tokens;
+        }
+        let told = doubted.copied().unwrap_or_default();
+        Tokens {
+            prompt: tokens::with_margin(tokens.prompt).max(told.prompt),
+            completion: tokens.completion.max(self.max_reply).max(told.completion),
+            ..tokens
+        }
     }
 }
 
@@ -222,13 +246,14 @@ impl MeteredCall {
             return nothing(MeteredEnd::Answered { counted_here: false });
         }
         let seen = outcome.usage.unwrap_or_default();
-        let prompt = seen.prompt.max(self.prompt_tokens.count());
-        let completion = seen.completion.max(self.terms.max_reply);
+        let told = self.doubted.get().copied().unwrap_or_default();
+        let prompt = seen.prompt.max(self.prompt_tokens.count()).max(told.prompt);
+        let completion = seen.completion.max(self.terms.max_reply).max(told.completion);
         Spent {
             end: MeteredEnd::Cut,
             outcome: CallOutcome::Uncertain,
             tokens: Tokens { prompt, completion, ..Tokens::default() },
-            cost: self.terms.worst(prompt, answered),
+            cost: self.terms.most(tokens::with_margin(prompt), completion, answered),
         }
     }
 
@@ -242,8 +267,11 @@ impl MeteredCall {
             end: MeteredEnd::Answered { counted_here: outcome.counted_here },
             // only what is kept may be served again
             outcome: if kept { CallOutcome::Accepted } else { CallOutcome::Rejected },
-            tokens,
-            cost: self.terms.of_reply(outcome, &tokens, answered),
+            tokens: match self.counts() {
+                Some(UsageUnit::Tokens) => self.terms.tokens_of_reply(outcome, tokens, self.doubted.get()),
+                Some(UsageUnit::Calls) | None => tokens,
+            },
+            cost: self.terms.of_reply(outcome, &tokens, self.doubted.get(), answered),
         }
     }
 
@@ -369,6 +397,10 @@ impl Admitted for MeteredCall {
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
         let taken = self.teach(&outcome);
         let answered = self.answered_by(&outcome);
+        if outcome.ended != Ended::Complete && self.key_costs() && free_end(&outcome).is_none() {
+            // it is looked at below, and may not be counted yet
+            self.prompt_tokens.counted().await;
+        }
         self.say_unpriced(&outcome, &answered);
         let spent = self.spent(&outcome, &answered);
         self.measure(&outcome, &spent, taken);
@@ -459,11 +491,29 @@ mod tests {
         let whole = Outcome { counted_here: true, ..outcome(Ended::Complete, None, Some(USED)) };
         let doubted = Outcome { implausible: true, ..whole.clone() };
         let terms = terms(None);
-        let cost = |outcome: &Outcome| terms.of_reply(outcome, &USED, &Answered::AsAsked);
+        let cost = |outcome: &Outcome| terms.of_reply(outcome, &USED, None, &Answered::AsAsked);
         assert_eq!((of_whole_reply(&whole), of_whole_reply(&doubted)), (Some(USED), Some(USED)));
         assert_eq!((cost(&whole), cost(&doubted)), (PicoUsd(1_800), terms.worst(USED.prompt, &Answered::AsAsked)));
         let cut = outcome(Ended::CutByProvider("reset".to_owned()), None, Some(USED));
         assert_eq!(of_whole_reply(&cut), None);
+    }
+
+    #[test]
+    fn p10_a_count_that_cannot_be_true_is_booked_at_no_less_than_the_worst_case_or_what_may_be_true_of_it() {
+        let doubted = Outcome { implausible: true, ..outcome(Ended::Complete, None, Some(USED)) };
+        // ten dollars for a million tokens of a reply; 128 choices without a limit
+        let price = ModelPrice::flat(PicoUsd(1), PicoUsd(10_000_000));
+        let terms = Terms { price: Some(price), max_reply: 128 * LONGEST_REPLY, tier: None };
+        let cost = |told: Option<&Tokens>| terms.of_reply(&doubted, &USED, told, &Answered::AsAsked);
+        let told = |completion| Tokens { prompt: 10, completion, ..Tokens::default() };
+        let worst = terms.worst(USED.prompt, &Answered::AsAsked);
+        assert!(worst >= PicoUsd(20_480_000_000_000), "{worst}");
+        assert_eq!((cost(None), cost(Some(&told(2_048_000)))), (worst, worst));
+        assert_eq!(cost(Some(&told(3_000_000))), PicoUsd(30_000_000_000_010));
+        let tokens = |told: Option<&Tokens>| terms.tokens_of_reply(&doubted, USED, told).completion;
+        assert_eq!((tokens(None), tokens(Some(&told(3_000_000)))), (terms.max_reply, 3_000_000));
+        let believed = Outcome { implausible: false, ..doubted.clone() };
+        assert_eq!(terms.tokens_of_reply(&believed, USED, None), USED);
     }
 
     #[test]

@@ -46,7 +46,7 @@ use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironm
 
 /// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
 const HOLD: Duration = Duration::from_secs(20);
-/// Tokens of a reply at most, where the request sets no limit: the most that widely used models give.
+/// Tokens of each reply at most, where the request sets no limit: the most that widely used models give.
 pub(super) const LONGEST_REPLY: u64 = 16_384;
 /// How long an outage is waited for, where the run does not say (`--outage-timeout`).
 const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
@@ -199,6 +199,7 @@ impl MeteredRun {
             provider: way.provider.to_owned(),
             upstream: upstream(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
+            doubted: Arc::clone(&asked.doubted),
             terms: Terms { price, max_reply: longest_reply(asked), tier: asked.service_tier.clone() },
             // bodies are kept where runs share them, and nowhere else
             is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),
@@ -355,7 +356,10 @@ impl MeteredRun {
         way: &Way<'_>,
         by: Instant,
     ) -> Result<Option<Taken>, Refusal> {
-        let counted = way.pace.counts_tokens().then(|| (call.prompt_tokens.count(), call.terms.max_reply));
+        let counted = match way.pace.counts_tokens() {
+            true => Some((self.counted(call, by).await?, call.terms.max_reply)),
+            false => None,
+        };
         let tokens = counted.map_or(0, |(prompt, reply)| prompt.saturating_add(reply));
         let lane = (self.run, call.key.stage.phase());
         match self.stop.unless_stopped(paced(way.pace.as_ref(), lane, tokens, by)).await {
@@ -365,6 +369,18 @@ impl MeteredRun {
             }
             Ok(Paced::Later { wait }) => {
                 Err(Refusal::Busy { retry_after: wait, reason: "the run's pace is used up".to_owned() })
+            }
+            Err(cause) => Err(stopped(&cause)),
+        }
+    }
+
+    /// Tokens of a request's prompt; large ones wait for each other.
+    async fn counted(&self, call: &MeteredCall, by: Instant) -> Result<u64, Refusal> {
+        match self.stop.unless_stopped(tokio::time::timeout(left(by), call.prompt_tokens.counted())).await {
+            Ok(Ok(tokens)) => Ok(tokens),
+            Ok(Err(_)) => {
+                let reason = "other large requests are counted first".to_owned();
+                Err(Refusal::Busy { retry_after: COME_AGAIN, reason })
             }
             Err(cause) => Err(stopped(&cause)),
         }
@@ -408,7 +424,7 @@ impl MeteredRun {
             Ok(Ok(None) | Err(_)) => {}
             Err(cause) => return Err(stopped(&cause)),
         }
-        let worst = call.to_reserve(call.prompt_tokens.count()).unwrap_or(bound);
+        let worst = call.to_reserve(self.counted(call, by).await?).unwrap_or(bound);
         let exact = self.budget.reserve(phase, worst);
         match self.stop.unless_stopped(tokio::time::timeout(left(by), exact)).await {
             Err(cause) => Err(stopped(&cause)),
@@ -518,11 +534,15 @@ const fn service_of(operation: Operation) -> Service {
     }
 }
 
-/// Most tokens of a reply.
+/// Most tokens of what comes back: of each choice of each prompt, whether or not the request sets a limit.
 fn longest_reply(asked: &Asked) -> u64 {
-    match asked.operation {
+    longest(asked.operation, asked.max_reply_tokens, asked.choices)
+}
+
+fn longest(operation: Operation, limit_of_all: Option<u64>, choices: u64) -> u64 {
+    match operation {
         Operation::Embeddings | Operation::Models | Operation::CountTokens => 0,
-        _ => asked.max_reply_tokens.unwrap_or(LONGEST_REPLY),
+        _ => limit_of_all.unwrap_or_else(|| LONGEST_REPLY.saturating_mul(choices)),
     }
 }
 
@@ -563,6 +583,15 @@ mod tests {
     fn p34_a_provider_without_an_account_does_not_come_by_waiting_and_is_told_what_to_do() {
         let why = no_account("anthropic", "anthropic");
         assert!(why.contains("accounts.anthropic") && why.contains("--meter-account anthropic=NAME"), "{why}");
+    }
+
+    #[test]
+    fn p10_replies_without_a_limit_are_reserved_at_the_longest_for_each_choice() {
+        assert_eq!(longest(Operation::Chat, None, 1), LONGEST_REPLY);
+        assert_eq!(longest(Operation::Chat, None, 120), 120 * LONGEST_REPLY);
+        assert_eq!(longest(Operation::Completions, None, u64::MAX), u64::MAX);
+        assert_eq!(longest(Operation::Completions, Some(700), 100), 700, "the limit is of all of them already");
+        assert_eq!(longest(Operation::Embeddings, None, 120), 0);
     }
 
     #[test]

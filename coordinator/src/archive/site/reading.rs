@@ -131,7 +131,7 @@ async fn run(place: &ArchivePlace, entry: IndexEntry) -> Result<ArchivedRun, Cli
 async fn document<T: DeserializeOwned>(place: &ArchivePlace, manifest: &Manifest, name: &str) -> Result<T, CliError> {
     let mut bytes = Vec::new();
     unpack(place, manifest, (name, MOST_BYTES), &mut bytes).await?;
-    serde_json::from_slice(&bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")).because(e))
+    restore::parse(name, &bytes)
 }
 
 async fn unpack(

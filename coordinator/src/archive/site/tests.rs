@@ -367,6 +367,12 @@ async fn what_does_not_fit_together_is_left_out_and_named_and_nothing_of_it_is_m
         Run::new("above", "bm25", passing(9)).at(NEWER).with(|run| run.summary.headline.value = Some(1.7)).honest(),
         Run::new("changed", "bm25", passing(9)).honest().with(|run| run.summary.run.fingerprint = "f".repeat(64)),
         Run::new("long", "bm25", passing(9)).with(|run| run.bundle.spec.dataset.name = "x".repeat(150)).honest(),
+        Run::new("bomb", "bm25", passing(9))
+            .with(|run| {
+                let list = serde_json::Value::from(vec![0; 200_000]);
+                run.bundle.spec.dataset.settings.insert("list".to_owned(), list);
+            })
+            .honest(),
     ])
     .await;
     let site = archive.pages("site").await.expect("is made");
@@ -376,6 +382,7 @@ async fn what_does_not_fit_together_is_left_out_and_named_and_nothing_of_it_is_m
     };
     left_out("changed", "different runs, datasets or fingerprints");
     left_out("long", "more than 80 bytes");
+    left_out("bomb", "values, at most 200000 are read");
     left_out("forged", "its digest is not that of its results.jsonl");
     left_out("beyond", "a score of it is beyond 0 and 1");
     left_out("above", "its score or its interval is beyond 0 and 1");
@@ -387,7 +394,7 @@ async fn what_does_not_fit_together_is_left_out_and_named_and_nothing_of_it_is_m
         .flat_map(|table| &table.rows)
         .map(|row| row.run.as_str())
         .collect();
-    assert_eq!((site.left_out.len(), shown), (5, vec!["honest", "other"]), "{:?}", site.left_out);
+    assert_eq!((site.left_out.len(), shown), (6, vec!["honest", "other"]), "{:?}", site.left_out);
     for (name, content) in files(&archive.folder.path().join("site")) {
         let is_page = name.ends_with(".html");
         assert!(!is_page || !String::from_utf8_lossy(&content).contains("<img"), "markup in {name}");

@@ -1,6 +1,11 @@
 //! Local runs as a person sees them: submit, report, status, pause, cancel, resume, attach.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs::File,
+    process::Command,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
 
 use bench_testkit::{
     bench::{Bench, signal, wait},
@@ -208,6 +213,24 @@ fn interrupting_once_finishes_what_is_in_flight_and_stays_resumable() {
     let resumed = bench.run(["resume", "latest", "--json"]).expect_code(0).json();
     assert_eq!(resumed["outcomes"]["coverage"], 1.0);
     assert_eq!(provider.repeated_requests(), 0, "calls in flight were finished and stored");
+}
+
+#[test]
+fn an_import_that_still_reads_its_file_ends_at_the_first_signal() {
+    let bench = Bench::new();
+    let pipe = bench.path().join("answers.jsonl");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    for name in ["TERM", "INT"] {
+        let import = bench.start(["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl"]);
+        let ((tell, told), pipe) = (mpsc::channel(), pipe.clone());
+        // is open once somebody reads, and never says anything
+        std::thread::spawn(move || tell.send(File::options().write(true).open(pipe)));
+        let silent = told.recv_timeout(Duration::from_secs(60)).expect("it is read").expect("it is open");
+        signal(&import, name);
+        let ended = wait(import).expect_code(3);
+        assert!(ended.stderr.contains("interrupted"), "{name}: {}", ended.stderr);
+        drop(silent);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
 use bench_testkit::{
     bench::Bench,
     cluster::{Cluster, Setup, wait_until_ready},
-    ports, postgres,
+    http, ports, postgres,
     provider::{KEY, Provider},
     rabbitmq,
 };
@@ -153,6 +153,34 @@ fn search_store(cluster: &Cluster, key: &str) {
 
 /// What no rule knows for a key.
 const PLANTED: &str = "zq9open0sesame7value";
+
+/// Many servers repeat the path of a request in an error, and some gateways want a key there.
+#[test]
+fn keys_in_the_path_and_the_query_of_a_base_url_are_written_nowhere() {
+    const IN_PATH: &str = "zQ7kXp20Ld9RtW4m";
+    let (place, _bodies) = http::answering(|head| {
+        let asked = head.lines().next().unwrap_or_default();
+        let body = serde_json::json!({"error": {"message": format!("Invalid URL ({asked})")}}).to_string();
+        let kind = "content-type: application/json\r\nconnection: close";
+        format!("HTTP/1.1 404 Not Found\r\n{kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    });
+    let url = format!("http://{place}/{IN_PATH}/v1?key={PLANTED}");
+    let bench = Bench::new().with_env("OPENAI_BASE_URL", url).with_env("OPENAI_API_KEY", KEY);
+    let few = ["submit", "--dataset", "locomo-sim", "--max-banks", "1", "--per-bank", "2", "--system", "bm25"];
+    let models = ["--answerer", "openai:gpt-4o", "--judge", "openai:gpt-4o", "--run-id", "planted", "-vv"];
+    let done = bench.run(few.iter().chain(&models));
+    assert!(done.stderr.contains("/[key]/v1/chat/completions?key=[key]"), "it was repeated: {}", done.stderr);
+    let status = bench.run(["status", "planted", "--json"]);
+    let report = bench.run(["report", "planted", "--format", "json"]);
+    let settings = bench.run(["config", "show", "--all"]);
+    for key in [IN_PATH, PLANTED, KEY] {
+        for (verb, done) in [("submit", &done), ("status", &status), ("report", &report), ("config show", &settings)] {
+            let line = done.stdout.lines().chain(done.stderr.lines()).find(|line| holds(line.as_bytes(), key));
+            assert!(line.is_none(), "a key stands in what {verb} says: {line:?}");
+        }
+        assert!(search(bench.path(), key) >= 1, "the store was searched");
+    }
+}
 
 /// An adapter of a small server, and what stands in it besides.
 fn adapter(more: &str) -> String {

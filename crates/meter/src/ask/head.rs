@@ -4,8 +4,8 @@
 use std::fmt;
 
 use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -66,43 +66,67 @@ impl<'a> Head<'a> {
         let no_object = |why: &dyn fmt::Display| {
             Rejection::unreadable(None, format!("the body is no JSON object that can be read: {why}"))
         };
-        let Pairs(pairs) = serde_json::from_slice(body).map_err(|error| no_object(&error).quoting(error.classify()))?;
-        let mut head = Self::default();
-        for (name, value) in pairs {
-            names::check(&name, value)?;
-            if let Some(place) = head.place(&name)
+        let (mut head, mut refused) = (Self::default(), None);
+        let members = each_member(body, |name, value| {
+            if refused.is_some() {
+                return;
+            }
+            refused = names::check(name, value).err();
+            if let Some(place) = head.place(name)
                 && place.replace(value).is_some()
             {
-                return Err(no_object(&format!("{name} stands twice")));
+                refused = refused.take().or_else(|| Some(no_object(&format!("{name} stands twice"))));
             }
-        }
-        Ok(head)
+        });
+        members.map_err(|error| no_object(&error).quoting(error.classify()))?;
+        refused.map_or(Ok(head), Err)
     }
 }
 
-/// The members of a JSON object in their order, those that stand twice too.
-pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OfObject)
-    }
+/// Goes over the members of a JSON object in their order, those that stand twice too. None of them is held: a body may have millions.
+pub(super) fn each_member<'a>(object: &'a [u8], then: impl FnMut(&str, &'a RawValue)) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_slice(object);
+    json.deserialize_map(Members(then))?;
+    json.end()
 }
 
-struct OfObject;
+struct Members<F>(F);
 
-impl<'de> Visitor<'de> for OfObject {
-    type Value = Pairs<'de>;
+impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Pairs<'de>, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = members.next_entry::<String, &'de RawValue>()? {
-            pairs.push(pair);
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = members.next_entry::<String, &'de RawValue>()? {
+            (self.0)(&name, value);
         }
-        Ok(Pairs(pairs))
+        Ok(())
+    }
+}
+
+/// Goes over the elements of a JSON list, and holds none of them.
+pub(super) fn each_element<'a>(list: &'a RawValue, then: impl FnMut(&'a RawValue)) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_str(list.get());
+    json.deserialize_seq(Elements(then))?;
+    json.end()
+}
+
+struct Elements<F>(F);
+
+impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for Elements<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
+        while let Some(element) = elements.next_element::<&'de RawValue>()? {
+            (self.0)(element);
+        }
+        Ok(())
     }
 }

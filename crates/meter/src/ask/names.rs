@@ -1,25 +1,67 @@
 //! Names of members that are not passed on: those that name other models than the one that is priced, and those that some readers of
 //! JSON take for a member that the meter has read.
 
-use serde_json::{Value, value::RawValue};
+use std::fmt;
 
-use super::head::HEAD;
-use crate::{refusal::Rejection, texts};
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
-/// What has gateways ask other models (OpenRouter, LiteLLM), or holds members that they put beside these.
-const ELSEWHERE: [&str; 8] = [
+use super::{
+    head::{HEAD, each_element},
+    prompt::READ,
+};
+use crate::refusal::Rejection;
+
+/// What has gateways ask other models or other servers (OpenRouter, LiteLLM), or holds members that they put beside these.
+const ELSEWHERE: [&str; 24] = [
+    "api_base",
+    "api_key",
+    "api_type",
+    "api_version",
+    "base_url",
     "content_policy_fallbacks",
     "context_window_fallback_dict",
     "context_window_fallbacks",
+    "custom_llm_provider",
+    "deployment_id",
+    "engine",
     "extra_body",
+    "extra_headers",
+    "extra_query",
     "fallbacks",
+    "headers",
+    "litellm_credential_name",
+    "litellm_params",
+    "model_list",
     "models",
+    "organization",
     "preset",
     "route",
+    "user_config",
 ];
 
-/// What has a provider or gateway do more than answer (searches of OpenAI and xAI, OpenRouter's plugins): no tokens tell its price.
-const BEYOND_TOKENS: [&str; 3] = ["plugins", "search_parameters", "web_search_options"];
+/// What has a provider or gateway do more than answer (searches of OpenAI, xAI and Alibaba, OpenRouter's plugins, Anthropic's servers of
+/// MCP, Azure's data of one's own), or answer aloud: no price of tokens tells it.
+const BEYOND_TOKENS: [&str; 9] = [
+    "audio",
+    "data_sources",
+    "enable_search",
+    "mcp_servers",
+    "plugins",
+    "search_options",
+    "search_parameters",
+    "web_search",
+    "web_search_options",
+];
+
+/// What multiplies the price of tokens (Anthropic's), and the one value of each that does not.
+const MULTIPLYING: [(&str, &str); 2] = [("inference_geo", r#""global""#), ("speed", r#""standard""#)];
+
+/// What a reply may be made of.
+const MODALITIES: &str = "modalities";
 
 /// What says by which provider a model is served, and may say by which model (Vercel); without capitals.
 const ROUTING: [&str; 3] = ["provider", "provider_options", "provideroptions"];
@@ -34,7 +76,7 @@ const LONGEST: usize = 96;
 pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
     let small = folded(name);
     let of = |names: &[&'static str]| names.iter().copied().find(|known| *known == small);
-    if let Some(known) = of(HEAD).or_else(|| of(&texts::READ))
+    if let Some(known) = of(HEAD).or_else(|| of(&READ))
         && known != name
     {
         let why = format!("{name}: write it as {known}, some readers of JSON take both for one member");
@@ -48,10 +90,21 @@ pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
         return Err(Rejection::unreadable(Some(known), why));
     }
     if let Some(known) = of(&BEYOND_TOKENS)
-        && !matches!(value.get(), "null" | "[]")
+        && !matches!(value.get(), "null" | "[]" | "false")
     {
         let why = format!("{name}: leave it out, the provider charges for it what no count of tokens tells");
         return Err(Rejection::unreadable(Some(known), why));
+    }
+    if let Some((known, plain)) = MULTIPLYING.into_iter().find(|(known, _)| *known == small)
+        && value.get() != "null"
+        && value.get() != plain
+    {
+        let why = format!("{name}: leave it out, the provider charges more for it than the price of its tokens");
+        return Err(Rejection::unreadable(Some(known), why));
+    }
+    if small == MODALITIES && !is_text_alone(value) {
+        let why = format!("{name}: ask for text alone, sounds and pictures have prices of their own");
+        return Err(Rejection::unreadable(Some(MODALITIES), why));
     }
     if let Some(known) = of(&ROUTING)
         && names_a_model(value)
@@ -76,25 +129,83 @@ pub(super) fn folded(name: &str) -> String {
     name.chars().map(small).collect()
 }
 
+/// Whether modalities are said in which a reply is text and nothing else.
+fn is_text_alone(value: &RawValue) -> bool {
+    let mut is_text = true;
+    let listed = each_element(value, |kind| is_text &= kind.get() == r#""text""#);
+    value.get() == "null" || (listed.is_ok() && is_text)
+}
+
 /// Whether a member anywhere in a value names a model. What is too deep to be read may.
 fn names_a_model(value: &RawValue) -> bool {
-    fn within(value: &Value) -> bool {
-        match value {
-            Value::Array(parts) => parts.iter().any(within),
-            Value::Object(parts) => parts
-                .iter()
-                .any(|(name, value)| (NAMING.contains(&folded(name).as_str()) && !value.is_null()) || within(value)),
-            _ => false,
-        }
+    let mut is_named = false;
+    let read = Naming(&mut is_named).deserialize(&mut serde_json::Deserializer::from_str(value.get()));
+    is_named || read.is_err()
+}
+
+/// Looks for a member that names a model, and keeps nothing of what it has seen.
+struct Naming<'n>(&'n mut bool);
+
+impl<'de> DeserializeSeed<'de> for Naming<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
-    match serde_json::from_str::<Value>(value.get()) {
-        Ok(value) => within(&value),
-        Err(_) => true,
+}
+
+impl<'de> Visitor<'de> for Naming<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+        while parts.next_element_seed(Naming(&mut *self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(name) = members.next_key::<String>()? {
+            if NAMING.contains(&folded(&name).as_str()) {
+                *self.0 |= members.next_value::<&'de RawValue>()?.get() != "null";
+            } else {
+                members.next_value_seed(Naming(&mut *self.0))?;
+            }
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::ask::head::Head;
 
@@ -123,6 +234,11 @@ mod tests {
             (r#"{"model":"m","plugins":[{"id":"web"}]}"#, "plugins"),
             (r#"{"model":"m","Search_Parameters":{"mode":"on"}}"#, "search_parameters"),
             (r#"{"model":"m","provider":{"models":["gpt-5-pro"]}}"#, "provider"),
+            (r#"{"model":"m","api_base":"https://evil.example"}"#, "api_base"),
+            (r#"{"model":"m","Base_URL":"https://evil.example"}"#, "base_url"),
+            (r#"{"model":"m","api_key":"x"}"#, "api_key"),
+            (r#"{"model":"m","user_config":{"model_list":[]}}"#, "user_config"),
+            (r#"{"model":"m","extra_headers":{"x":"y"}}"#, "extra_headers"),
             (r#"{"model":"m","providerOptions":{"gateway":{"models":["gpt-5-pro"]}}}"#, "provideroptions"),
         ] {
             let said = refused(body).unwrap_or_else(|| panic!("passes: {body}"));
@@ -134,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_another_one_but_for_capitals_is_refused_and_named() {
-        for name in HEAD.iter().chain(&texts::READ) {
+        for name in HEAD.iter().chain(&READ) {
             let body = format!(r#"{{"{}":1}}"#, name.to_uppercase());
             let said = refused(&body).unwrap_or_else(|| panic!("passes: {body}"));
             assert!(said.contains(&format!("write it as {name}")), "{said}");
@@ -146,6 +262,31 @@ mod tests {
         }
         assert!(refused(r#"{"model":"m","Model":null}"#).is_some());
         assert!(refused("[]").is_some() && refused("{\"a\":").is_some());
+    }
+
+    #[test]
+    fn p34_what_no_price_of_tokens_covers_is_not_passed_on() {
+        for (body, name) in [
+            (r#"{"model":"m","mcp_servers":[{"type":"url","url":"https://a.example"}]}"#, "mcp_servers"),
+            (r#"{"model":"m","enable_search":true}"#, "enable_search"),
+            (r#"{"model":"m","search_options":{"forced_search":true}}"#, "search_options"),
+            (r#"{"model":"m","data_sources":[{"type":"azure_search"}]}"#, "data_sources"),
+            (r#"{"model":"m","audio":{"voice":"a","format":"wav"}}"#, "audio"),
+            (r#"{"model":"m","modalities":["text","audio"]}"#, "modalities"),
+            (r#"{"model":"m","Modalities":["image"]}"#, "modalities"),
+            (r#"{"model":"m","modalities":"audio"}"#, "modalities"),
+            (r#"{"model":"m","speed":"fast"}"#, "speed"),
+            (r#"{"model":"m","inference_geo":"us"}"#, "inference_geo"),
+        ] {
+            let said = refused(body).unwrap_or_else(|| panic!("passes: {body}"));
+            assert!(said.starts_with(&format!("\"{name}\"")), "{said}");
+        }
+        for body in [
+            r#"{"model":"m","speed":"standard","inference_geo":"global","enable_search":false,"mcp_servers":[]}"#,
+            r#"{"model":"m","speed":null,"modalities":null,"audio":null,"api_base":null,"data_sources":[]}"#,
+        ] {
+            assert_eq!(refused(body), None, "{body}");
+        }
     }
 
     #[test]

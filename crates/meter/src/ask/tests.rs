@@ -89,6 +89,7 @@ fn the_largest_limit_holds_whatever_it_is_called_and_0_is_none() {
         (r#""max_tokens":7,"n":0"#, Some(7)),
         (r#""max_tokens":99999999999999999999999,"n":3"#, Some(u64::MAX)),
         (r#""n":3"#, None),
+        (r#""n":3,"max_tokens":0"#, None),
     ] {
         assert_eq!(chat(&format!(r#"{{"model":"m",{limits}}}"#)).max_reply_tokens, most, "{limits}");
     }
@@ -108,6 +109,100 @@ fn a_number_that_somebody_could_read_in_another_way_is_refused_and_named() {
             }
         }
     }
+}
+
+#[test]
+fn p10_choices_are_counted_without_a_limit_too_and_each_prompt_of_a_list_is_one_more() {
+    for (path, body, choices, most) in [
+        ("chat/completions", r#"{"model":"m","n":120}"#, 120, None),
+        ("chat/completions", r#"{"model":"m","n":2,"best_of":7}"#, 7, None),
+        ("chat/completions", r#"{"model":"m","n":0}"#, 1, None),
+        ("chat/completions", r#"{"model":"m","prompt":["a","b"]}"#, 1, None),
+        ("responses", r#"{"model":"m","n":3,"max_output_tokens":5}"#, 3, Some(15)),
+        ("completions", r#"{"model":"m","prompt":"a","max_tokens":7}"#, 1, Some(7)),
+        ("completions", r#"{"model":"m","prompt":["a","b","c"],"max_tokens":7}"#, 3, Some(21)),
+        ("completions", r#"{"model":"m","prompt":["a","b","c"],"n":2,"best_of":5,"max_tokens":7}"#, 15, Some(105)),
+        ("completions", r#"{"model":"m","prompt":["a","b","c"]}"#, 3, None),
+        ("completions", r#"{"model":"m","prompt":[1,2,3],"max_tokens":7}"#, 1, Some(7)),
+        ("completions", r#"{"model":"m","prompt":[[1,2],[3]],"max_tokens":7}"#, 2, Some(14)),
+        ("completions", r#"{"model":"m","prompt":[],"max_tokens":7}"#, 1, Some(7)),
+        ("completions", r#"{"model":"m","prompt":["a","b"],"n":99999999999999999999}"#, u64::MAX, None),
+    ] {
+        let asked = ask(path, body).expect(body);
+        assert_eq!((asked.choices, asked.max_reply_tokens), (choices, most), "{body}");
+    }
+}
+
+#[test]
+fn p34_files_by_url_or_id_are_refused_and_pictures_are_reserved() {
+    for (path, part) in [
+        ("chat/completions", json!({"type": "file", "file": {"file_id": "file-1"}})),
+        ("chat/completions", json!({"type": "file", "file": {"file_data": "https://a.example/x.pdf"}})),
+        ("chat/completions", json!({"type": "file", "type ": 1, "File": {"file_id": "file-1"}})),
+        ("chat/completions", json!({"type": "video_url", "video_url": {"url": "https://a.example/x.mp4"}})),
+        ("responses", json!({"type": "input_file", "file_id": "file-1"})),
+        ("responses", json!({"type": "input_file", "file_url": "https://a.example/x.pdf"})),
+        ("messages", json!({"type": "document", "source": {"type": "url", "url": "https://a.example/x.pdf"}})),
+        ("messages", json!({"type": "document", "source": {"type": "file", "file_id": "file_1"}})),
+        ("messages", json!({"type": "tool_result", "content": [{"type": "document", "source": {"type": "file"}}]})),
+    ] {
+        let within = if path == "responses" { "input" } else { "messages" };
+        let body = json!({"model": "m", within: [{"role": "user", "content": [part]}]}).to_string();
+        // a letter that is written as an escape is one all the same
+        for body in [body.clone(), body.replace("file", "\\u0066ile"), body.replace("doc", "\\u0064oc")] {
+            let refused = ask(path, &body).expect_err(&body);
+            assert_eq!(refused.status.as_u16(), 400, "{body}");
+        }
+    }
+    for (path, part) in [
+        ("chat/completions", json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}})),
+        ("chat/completions", json!({"type": "text", "text": "a file, a document, an image_url"})),
+        ("responses", json!({"type": "input_image", "file_id": "file-1"})),
+        ("responses", json!({"type": "input_file", "filename": "x.pdf", "file_data": "AAAA"})),
+        ("messages", json!({"type": "document", "source": {"type": "base64", "data": "AAAA"}})),
+        ("messages", json!({"type": "image", "source": {"type": "url", "url": "https://a.example/x.png"}})),
+        ("messages", json!({"type": "search_result", "source": "https://a.example/file", "title": "t"})),
+        ("messages", json!({"type": "tool_use", "name": "f", "input": {"type": "file", "file_id": "mine"}})),
+    ] {
+        let within = if path == "responses" { "input" } else { "messages" };
+        let body = json!({"model": "m", within: [{"role": "user", "content": [part]}]}).to_string();
+        assert!(ask(path, &body).is_ok(), "{body}");
+    }
+    let picture = json!({"type": "image_url", "image_url": {"url": "https://a.example/x.png"}});
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": [picture, picture]}]}).to_string();
+    assert!(chat(&body).prompt_bytes >= 3_200, "a picture by its URL has few bytes");
+    let plain = r#"{"model":"m","messages":[]}"#;
+    assert_eq!(chat(plain).prompt_bytes, plain.len() as u64);
+}
+
+#[test]
+fn p34_a_body_that_says_it_is_something_else_is_refused() {
+    let body = r#"{"model":"m","messages":[]}"#;
+    let target = || address::read("/m/r/v1/chat/completions").expect("a path");
+    for (kind, status) in [("application/json; charset=utf-7", 415), ("multipart/form-data; boundary=x", 415)] {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", http::HeaderValue::from_static(kind));
+        let refused = Asked::read(target(), None, &headers, Bytes::from_static(body.as_bytes())).expect_err(kind);
+        assert_eq!(refused.status.as_u16(), status, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn p34_a_large_body_is_counted_beside_others() {
+    let body = format!(r#"{{"model":"m","messages":[{}]}}"#, vec![r#"{"":0}"#; 60_000].join(","));
+    assert!(body.len() > LARGE);
+    let asked = chat(&body);
+    let others = async {
+        let mut turns = 0_u64;
+        while asked.prompt_tokens.counted.get().is_none() {
+            turns += 1;
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        turns
+    };
+    let (counted, again, turns) = tokio::join!(asked.prompt_tokens.counted(), asked.prompt_tokens.counted(), others);
+    assert_eq!((counted, again, asked.prompt_tokens.clone().count()), (60_003, 60_003, 60_003));
+    assert!(turns > 0, "the runtime went on");
 }
 
 #[test]

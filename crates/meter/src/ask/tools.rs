@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::{
-    head::{Pairs, Raw},
+    head::{Raw, each_element, each_member},
     names::folded,
 };
 use crate::refusal::Rejection;
@@ -12,26 +12,35 @@ use crate::refusal::Rejection;
 /// Types of tools that the client runs.
 const OF_CLIENT: [&str; 2] = ["custom", "function"];
 
+/// What is wrong with tools that are something else.
+const NO_LIST: &str = "expected a list of objects";
+
 /// Begins of the types of Anthropic's tools that the client runs; a date is behind them.
 const OF_CLIENT_DATED: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
 
 /// Refuses tools that the provider runs.
 pub(super) fn check(tools: Raw<'_>) -> Result<(), Rejection> {
-    let Some(tools) = tools.map(RawValue::get).filter(|tools| *tools != "null") else { return Ok(()) };
-    let refuse = |why: String| Rejection::unreadable(Some("tools"), format!("tools: {why}"));
-    let tools: Vec<Pairs<'_>> =
-        serde_json::from_str(tools).map_err(|_| refuse("expected a list of objects".to_owned()))?;
-    for Pairs(members) in &tools {
-        let kind = kind(members).map_err(|why| refuse(why.to_owned()))?;
-        if !is_of_client(&kind) {
-            let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
-            return Err(refuse(format!(
-                "'{shown}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of the \
-                 types function and custom, and Anthropic's that the client runs: leave it out"
-            )));
+    let Some(tools) = tools.filter(|tools| tools.get() != "null") else { return Ok(()) };
+    let refuse = |why: &str| Rejection::unreadable(Some("tools"), format!("tools: {why}"));
+    let mut refused = None;
+    let listed = each_element(tools, |tool| {
+        if refused.is_some() {
+            return;
         }
-    }
-    Ok(())
+        match kind(tool) {
+            Err(why) => refused = Some(refuse(why)),
+            Ok(kind) if !is_of_client(&kind) => {
+                let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+                refused = Some(refuse(&format!(
+                    "'{shown}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of \
+                     the types function and custom, and Anthropic's that the client runs: leave it out"
+                )));
+            }
+            Ok(_) => {}
+        }
+    });
+    listed.map_err(|_| refuse(NO_LIST))?;
+    refused.map_or(Ok(()), Err)
 }
 
 fn is_of_client(kind: &str) -> bool {
@@ -39,16 +48,22 @@ fn is_of_client(kind: &str) -> bool {
 }
 
 /// The type of a tool; Anthropic's may leave it out of those that have a name.
-fn kind(members: &[(String, &RawValue)]) -> Result<String, &'static str> {
-    let mut of_type = members.iter().filter(|(name, _)| folded(name) == "type");
-    let said = match (of_type.next(), of_type.next()) {
-        (None, _) => None,
-        (Some((name, value)), None) if name == "type" => Some(*value).filter(|value| value.get() != "null"),
-        _ => return Err("say type once, in small letters: readers of JSON differ in which of several they believe"),
-    };
-    match said {
+fn kind(tool: &RawValue) -> Result<String, &'static str> {
+    let (mut types, mut said, mut is_named) = (0_u32, None, false);
+    let members = each_member(tool.get().as_bytes(), |name, value| {
+        if folded(name) == "type" {
+            types += 1;
+            said = (name == "type").then_some(value);
+        }
+        is_named |= matches!(name, "function" | "name");
+    });
+    members.map_err(|_| NO_LIST)?;
+    if types > 1 || (types == 1 && said.is_none()) {
+        return Err("say type once, in small letters: readers of JSON differ in which of several they believe");
+    }
+    match said.filter(|value| value.get() != "null") {
         Some(kind) => serde_json::from_str(kind.get()).map_err(|_| "the type of each must be a text"),
-        None if members.iter().any(|(name, _)| matches!(name.as_str(), "function" | "name")) => Ok("custom".to_owned()),
+        None if is_named => Ok("custom".to_owned()),
         None => Err("each needs a type or a name"),
     }
 }

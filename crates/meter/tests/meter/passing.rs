@@ -236,6 +236,46 @@ async fn a_key_in_a_reply_of_success_or_its_headers_is_hidden_too() {
     }
 }
 
+/// Many servers repeat the path that they were asked at, and some gateways want a key there.
+#[tokio::test]
+async fn keys_of_a_base_url_are_hidden_in_errors_replies_streams_and_headers() {
+    const IN_PATH: &str = "zQ7kXp20Ld9RtW4m";
+    const IN_QUERY: &str = "zq9open0sesame7value";
+    let asked = format!("/{IN_PATH}/v1/embeddings?key={IN_QUERY}");
+    let starred = |text: &str| {
+        [IN_PATH, IN_QUERY].iter().fold(text.to_owned(), |text, key| text.replace(key, &"*".repeat(key.len())))
+    };
+    let (json, to) =
+        ("content-type: application/json\r\n", format!("location: http://127.0.0.1:1{asked}\r\nx-request-id: r\r\n"));
+    let error = json!({"error": {"message": format!("Invalid URL (POST {asked})")}}).to_string();
+    let page = format!("<pre>Cannot POST {asked}</pre>");
+    let shown = json!({"model": "m", "data": [], "asked": asked, "usage": {"prompt_tokens": 1}}).to_string();
+    let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{asked}\"}}}}]}}\n\ndata: [DONE]\n\n");
+    let list = b"GET /m/run-1/v1/models HTTP/1.1\r\nhost: localhost\r\napi-key: token-1\r\nconnection: close\r\n\r\n";
+    let embed = request("/m/run-1/v1/embeddings", "", br#"{"model":"m","input":"x"}"#);
+    let stream = request("/m/run-1/v1/chat/completions", "", br#"{"model":"m","stream":true,"messages":[]}"#);
+    for (text, said, body) in [
+        (list.to_vec(), reply("404 Not Found", json, &error), &error),
+        (embed.clone(), reply("404 Not Found", "content-type: text/html\r\n", &page), &page),
+        (embed.clone(), reply("308 Permanent Redirect", &to, &page), &page),
+        (embed, reply("200 OK", &format!("{json}{to}"), &shown), &shown),
+        (stream.clone(), streamed(&event, 5), &event),
+        (stream, streamed(&event, usize::MAX), &event),
+    ] {
+        let upstream = Scripted::saying(said).await;
+        let base = format!("http://{}/{IN_PATH}/v1?key={IN_QUERY}", upstream.address);
+        let meter = meter(&base, MeterSettings { keep_replies: true, ..MeterSettings::default() }).await;
+        let got = exchange(meter.address, &text).await;
+        assert!(upstream.requests()[0].head.contains(&format!("/{IN_PATH}/v1/")), "it is asked with its keys");
+        assert_eq!(String::from_utf8_lossy(&got.body), starred(body));
+        assert!(!got.head.contains(IN_PATH) && !got.head.contains(IN_QUERY), "{}", got.head);
+        assert_eq!(got.header("location"), None);
+        let told = meter.books.only().await;
+        let kept = told.reply.or(told.error).expect("kept");
+        assert_eq!(String::from_utf8_lossy(&kept), starred(body), "nor is it kept");
+    }
+}
+
 #[tokio::test]
 async fn no_client_leads_a_gateway_elsewhere() {
     let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", COMPLETION)).await;
@@ -274,6 +314,7 @@ async fn a_compressed_reply_that_nobody_asked_for_passes_unread() {
 
 #[tokio::test]
 async fn a_key_in_no_header_of_a_log() {
-    let upstream = Upstream::new("http://127.0.0.1:9/v1", real_key());
-    assert!(!format!("{upstream:?}").contains(REAL_KEY));
+    let upstream = Upstream::new("http://127.0.0.1:9/v1?key=zq9open0sesame7value", real_key());
+    let shown = format!("{upstream:?}");
+    assert!(!shown.contains(REAL_KEY) && !shown.contains("sesame"), "{shown}");
 }

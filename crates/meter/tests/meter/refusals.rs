@@ -93,6 +93,8 @@ async fn what_cannot_be_forwarded_is_not() {
         (request(CHAT, "", large.as_bytes()), 413, "request_too_large"),
         (chunked.into_bytes(), 413, "request_too_large"),
         (request(CHAT, "content-encoding: gzip\r\n", BODY), 415, "unsupported_encoding"),
+        (request(CHAT, "content-type: multipart/form-data\r\n", BODY), 415, "invalid_request"),
+        (request(CHAT, "content-type: application/json; charset=utf-7\r\n", BODY), 415, "invalid_request"),
     ] {
         let got = exchange(meter.address, &text).await;
         let shown = String::from_utf8_lossy(&text[..60.min(text.len())]).into_owned();

@@ -17,7 +17,6 @@ use crate::{
 };
 
 /// An embedding model behind a base URL.
-#[derive(Debug)]
 pub struct OpenAiEmbeddings {
     http: SharedHttp,
     url: reqwest::Url,
@@ -25,6 +24,15 @@ pub struct OpenAiEmbeddings {
     /// Base URL and query, for keys and pace.
     shown: String,
     model: String,
+}
+
+impl std::fmt::Debug for OpenAiEmbeddings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAiEmbeddings")
+            .field("endpoint", &self.shown)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The request for the vectors of these texts.
@@ -169,21 +177,25 @@ impl ChatModel for OpenAiEmbeddings {
     async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let begun = Instant::now();
         let garbage = |seen: &Exchange, detail: &str| {
-            classify::transport(Transport::Garbage, seen.status, detail, self.endpoint.key())
+            classify::transport(Transport::Garbage, seen.status, detail, &self.endpoint.secrets)
         };
         let input = request.messages.iter().map(|message| message.text.as_str()).collect();
         let body = match serde_json::to_vec(&WireRequest { model: &self.model, input, encoding_format: "float" }) {
             Ok(body) => body,
             Err(error) => {
-                let result = Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), None));
+                let result =
+                    Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), &self.endpoint.secrets));
                 return Attempt { result, pace: Default::default(), duration_us: 0 };
             }
         };
         let (seen, sent) = self.http.post(&self.url, self.endpoint.headers(), body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;
-        let result = sent.map_err(|fault| fault.failed(&seen, self.endpoint.key())).and_then(|body| {
+        let result = sent.map_err(|fault| fault.failed(&seen, &self.endpoint.secrets)).and_then(|body| {
             let reply: WireReply = serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;
-            reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))
+            let mut reply = reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))?;
+            // the text is numbers
+            reply.model = self.endpoint.secrets.hide(&reply.model).into_owned();
+            Ok(reply)
         });
         Attempt { result, pace: seen.pace, duration_us }
     }

@@ -11,7 +11,10 @@ use std::{
 };
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
-use bench_proto::trace::{StepTrace, TRACEPARENT};
+use bench_proto::{
+    redact::Secrets,
+    trace::{StepTrace, TRACEPARENT},
+};
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use reqwest::Response;
 use serde::{Deserialize, Serialize};
@@ -96,11 +99,11 @@ impl Fault {
         Self::broken(kind, root_cause(&error.without_url()))
     }
 
-    /// What it means for the attempt; `key` is kept out of the words.
-    pub(crate) fn failed(self, seen: &Exchange, key: Option<&str>) -> AttemptError {
+    /// What it means for the attempt; the account's secrets are kept out of the words.
+    pub(crate) fn failed(self, seen: &Exchange, secrets: &Secrets) -> AttemptError {
         match self {
-            Self::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, key),
-            Self::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, key),
+            Self::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, secrets),
+            Self::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, secrets),
         }
     }
 }

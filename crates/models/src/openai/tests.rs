@@ -295,6 +295,28 @@ async fn errors_inside_a_200_are_errors() {
 }
 
 #[tokio::test]
+async fn a_key_in_the_query_of_a_base_url_is_repeated_by_no_error_and_no_reply() {
+    const IN_QUERY: &str = "zq9open0sesame7value";
+    let server = Server::start(|number, _, uri, _| match number {
+        0 => (StatusCode::NOT_FOUND, format!("Cannot POST {uri}")).into_response(),
+        1 => {
+            axum::Json(json!({"error": {"code": 400, "message": format!("Invalid URL (POST {uri})")}})).into_response()
+        }
+        2 => axum::Json(json!({"choices": uri.to_string()})).into_response(),
+        _ => completion(&format!("you asked {uri}, with {KEY}")),
+    })
+    .await;
+    let model = server.model_with(HttpSettings::default(), &format!("?key={IN_QUERY}"));
+    for _ in 0..3 {
+        let error = error_of(model.attempt(&request(), None).await).failure.message;
+        assert!(error.contains("[key]") && !error.contains(IN_QUERY), "{error}");
+    }
+    let reply = model.attempt(&request(), None).await.result.expect("a reply");
+    assert_eq!(reply.text, "you asked /v1/chat/completions?key=[key], with [key]");
+    assert!(!format!("{:?}", model.client.config()).contains(IN_QUERY));
+}
+
+#[tokio::test]
 async fn servers_without_schemas_are_asked_in_a_simpler_way_and_remembered() {
     let server = Server::start(|_, _, _, body| match body["response_format"]["type"].as_str() {
         None => completion("{}"),

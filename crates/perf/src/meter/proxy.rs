@@ -1,4 +1,4 @@
-//! The meter without money or store, in a process of its own.
+//! The meter without money or store, and what else is measured beside it, in a process of its own.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -11,7 +11,7 @@ use bench_meter::{Address, Admission, Admitted, Asked, Meter, MeterSettings, Out
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use tokio::net::TcpListener;
 
-use super::asking::Door;
+use super::{Way, asking::Door};
 
 /// Admits everything, and forgets it.
 struct Everything(Upstream);
@@ -59,25 +59,25 @@ pub(crate) fn serve(provider: &str) -> anyhow::Result<()> {
     })
 }
 
-/// That process.
+/// A process that passes requests on.
 pub(super) struct Proxy {
     child: Child,
-    pub(super) door: Door,
+    door: Door,
 }
 
 impl Proxy {
-    /// Starts it before a provider, and waits until it listens.
-    pub(super) fn start(provider: &str) -> anyhow::Result<Self> {
+    /// Starts this scenario of ours before a provider, and waits until it listens.
+    pub(super) fn start(scenario: &str, provider: &str) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["meter-server", provider]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("the meter cannot be started")?;
+        command.args([scenario, provider]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("{scenario} cannot be started"))?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("is piped")?).read_line(&mut line)?;
         Ok(Self { child, door: Door { base_url: line.trim().to_owned(), key: "any".to_owned() } })
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    pub(super) fn asked(&self) -> Way<'_> {
+        Way { door: &self.door, pid: self.child.id() }
     }
 }
 

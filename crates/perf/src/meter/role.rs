@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use super::asking::Door;
+use super::{Way, asking::Door};
 use crate::{
     cluster::{Fleet, Services, Workers},
     measure::first_line,
@@ -45,8 +45,8 @@ impl<'s> Role<'s> {
         site.metered().await
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.meter.id()
+    pub(super) fn asked(&self) -> Way<'_> {
+        Way { door: &self.door, pid: self.meter.id() }
     }
 }
 

@@ -24,9 +24,10 @@ pub(super) async fn many(rounds: usize, streams: usize) -> anyhow::Result<Value>
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let provider = format!("http://{}/v1", listener.local_addr()?);
         let serving = tokio::spawn(slow_provider(listener, told));
-        let meter = Proxy::start(&provider)?;
-        idle.push(peak_mib(meter.pid()) * MB_OF_MIB);
-        let address = meter.door.base_url.trim_start_matches("http://").split('/').next().context("an address")?;
+        let meter = Proxy::start("meter-server", &provider)?;
+        idle.push(peak_mib(meter.asked().pid) * MB_OF_MIB);
+        let address =
+            meter.asked().door.base_url.trim_start_matches("http://").split('/').next().context("an address")?;
         let mut open = Vec::new();
         for number in 0..streams {
             open.push(begin(address, number).await?);
@@ -42,7 +43,7 @@ pub(super) async fn many(rounds: usize, streams: usize) -> anyhow::Result<Value>
             let is_whole = rest.windows(6).any(|six| six == b"[DONE]");
             ensure!(is_whole, "a stream did not come to its end");
         }
-        peaks.push(peak_mib(meter.pid()) * MB_OF_MIB);
+        peaks.push(peak_mib(meter.asked().pid) * MB_OF_MIB);
         serving.abort();
     }
     let peak = peaks.iter().copied().fold(0.0, f64::max);

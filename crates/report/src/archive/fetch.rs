@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::summary::Summary;
+use bench_proto::{json_bound, summary::Summary};
 use serde_json::{Map, Value};
 
 use super::{
@@ -293,7 +293,7 @@ pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<Stri
         match read {
             // one of a newer build is read by that
             Ok(()) if is_report => {
-                let summary: Option<Summary> = serde_json::from_slice(&report).ok();
+                let summary: Option<Summary> = json_bound::from_slice(&report, json_bound::REPLY).ok();
                 wrong.extend(summary.iter().flat_map(|summary| of_another_report(entry, summary)));
             }
             Ok(()) => {}

@@ -1,6 +1,6 @@
 //! What is said about an archived run: the manifest beside its files, and its entry in the index.
 
-use bench_proto::{ids::RunId, spec::RunSpec, summary::Summary, text::acts};
+use bench_proto::{ids::RunId, json_bound, spec::RunSpec, summary::Summary, text::acts};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -251,14 +251,27 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|c| !acts(*c)).take(120).collect()
 }
 
-/// Reads a document of the archive.
+/// Reads a small document of the archive. What it has beside its members is kept while it is read, so its values are counted before.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
-    serde_json::from_slice(bytes).map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
+    json_bound::from_slice(bytes, json_bound::SMALL)
+        .map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_of_many_values_are_refused_before_they_are_read() {
+        let unknown = format!("{{\"x\": [{}0]}}", "{\"\":0},".repeat(10_000));
+        for refused in [
+            parse::<Manifest>("a", unknown.as_bytes()).map(drop),
+            parse::<IndexEntry>("a", unknown.as_bytes()).map(drop),
+        ] {
+            let why = refused.expect_err("is refused").to_string();
+            assert!(why.contains("a cannot be read: it has 30004 values, at most 10000 are read"), "{why}");
+        }
+    }
 
     #[test]
     fn a_day_is_digits_with_dashes_between_them() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     ids::RunId,
+    json_bound,
     matrix::{MatrixCell, MatrixReport},
 };
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl ArchivedMatrix {
     /// neither do the figures of them all: another build, another name or another seed of the intervals is no reason
     /// for a second document.
     fn is_in(&self, document: &[u8]) -> bool {
-        let there = serde_json::from_slice::<Self>(document);
+        let there = json_bound::from_slice::<Self>(document, json_bound::REPLY);
         there.is_ok_and(|there| (&there.runs, &there.report.axes) == (&self.runs, &self.report.axes))
     }
 }
@@ -153,7 +154,7 @@ pub async fn find(place: &ArchivePlace, id: &str) -> Result<(Option<ArchivedMatr
 /// # Errors
 /// What is wrong with it.
 fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, String> {
-    let read: Value = serde_json::from_slice(document).map_err(|error| error.to_string())?;
+    let read: Value = json_bound::from_slice(document, json_bound::REPLY).map_err(|error| error.to_string())?;
     match read["matrix_version"].as_u64() {
         Some(version) if version <= u64::from(ARCHIVED_MATRIX_VERSION) => {}
         version => return Err(format!("version {version:?} is of a newer program")),

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     blocks::Block,
-    comparison::{claim, name_of, without_flips, word},
+    comparison::{claim, name_of, without_flips},
     error::RenderError,
     figures::count,
 };
@@ -81,7 +81,7 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
     let view = View {
         comparison,
         title: format!("{} against {}", name_of(b), name_of(&comparison.a)),
-        verdict: (if comparison.comparable { word(comparison) } else { "NOT COMPARABLE" }, class),
+        verdict: (if comparison.comparable { comparison.word() } else { "NOT COMPARABLE" }, class),
         facts: facts(comparison),
         reasons: &comparison.reasons,
         claim: claim(comparison),

@@ -267,7 +267,7 @@ fn plots(page: &Page<'_>) -> Vec<(String, String)> {
         let title = format!(
             "against {}: {}, {} points, 95 % interval {} (band: tolerance)",
             comparison.a.id,
-            crate::comparison::word(comparison),
+            comparison.word(),
             points(paired.difference),
             points_interval(paired.ci95.as_ref())
         );

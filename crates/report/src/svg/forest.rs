@@ -3,10 +3,7 @@
 use bench_proto::comparison::{Comparison, PairedDifference, Word};
 
 use super::{circle, figure, line, rect, short, text, with_style};
-use crate::{
-    comparison::word,
-    figures::{in_order, points},
-};
+use crate::figures::{in_order, points};
 
 const LEFT: f64 = 150.0;
 const WIDTH: f64 = 380.0;
@@ -76,7 +73,7 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     /// Of all questions of a pair, told by the pair's word.
     fn whole(name: String, pair: &'a Comparison) -> Self {
-        Self { name, paired: &pair.paired, says: word(pair) }
+        Self { name, paired: &pair.paired, says: pair.word() }
     }
 
     /// Of some of them, told by their interval.

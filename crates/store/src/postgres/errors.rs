@@ -83,6 +83,14 @@ fn sorted_on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
                 _ if state == "42P07" => {
                     cannot(format!("{message}; the store needs a database, or a schema, of its own"))
                 }
+                // what holds it may end
+                _ if state == "55P03" => StoreError::Unavailable(
+                    format!(
+                        "the store {place} cannot be changed: {message}; another migration, or a transaction that somebody has \
+                         left open, holds it: SELECT pid, usename, state, query FROM pg_stat_activity names it"
+                    )
+                    .into(),
+                ),
                 _ => match by_state(&state, message.to_owned()) {
                     StoreError::Open(message) => cannot(message.to_string()),
                     StoreError::Denied(message) => {

@@ -194,11 +194,12 @@ pub async fn name(url: &str, prefix: &str) -> StoreResult<Vec<String>> {
 }
 
 /// Begins a transaction that changes the schema or its grants; several machines may at once. The number is `bench` in ASCII; the lock
-/// ends with the transaction, wherever that is.
+/// ends with the transaction, wherever that is. Anybody who may read can hold what it waits for, so it waits for ten minutes at most.
 pub(super) async fn begin(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     run(
         conn,
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(422574744424)",
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; \
+         SET LOCAL lock_timeout = 600000; SELECT pg_advisory_xact_lock(422574744424)",
     )
     .await
 }

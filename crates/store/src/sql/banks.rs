@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     BankRow, FilledBank, StoreError, StoreResult,
-    codec::{escape, from_json, hash, to_json, unescape},
+    codec::{escape, from_json, hash, list_from_json, to_json, unescape},
 };
 
 /// The condition under which `event` is legal on the row of `banks` that changes.
@@ -55,7 +55,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         content: hash(&row.blob(3)?, "a bank's content")?,
         questions: hash(&row.blob(4)?, "a bank's questions")?,
         gold: hash(&row.blob(5)?, "a bank's gold")?,
-        segments: from_json(&segments, || format!("the segments of bank {bank_no}"))?,
+        segments: list_from_json(&segments, || format!("the segments of bank {bank_no}"))?,
         generation,
         handle: own_handle.or(of_filled),
         state: state_of(row.int(9)?)?,
@@ -65,7 +65,9 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         reason: row.opt_text(13)?.map(unescape),
         namespaces: row.text(14)?,
         outdated: row.int(15)? == 1,
-        later: later.map(|later| from_json(&later, || format!("the later questions of bank {bank_no}"))).transpose()?,
+        later: later
+            .map(|later| list_from_json(&later, || format!("the later questions of bank {bank_no}")))
+            .transpose()?,
         filled,
     })
 }

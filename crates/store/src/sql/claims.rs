@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ClaimedTask, RunState, SessionId, StoreResult,
-    codec::{from_json, unescape},
+    codec::{spec_from_json, unescape},
 };
 
 /// When a task that was refused because its run is at its limit may be handed out again.
@@ -250,7 +250,7 @@ async fn judged_now(conn: &mut dyn Conn, session: SessionId, runs: &BTreeSet<Run
     for mut row in conn.fetch(&SPECS, args![Batch::default().int(runs.iter().map(|run| run.0))]).await? {
         let (run, spec) = (RunNo(row.int(0)?), row.text(1)?);
         // of a spec that cannot be read no judge is known; that is for others to say
-        let spec = from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0));
+        let spec = spec_from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0));
         specs.extend(spec.ok().filter(|spec| !spec.judges.is_empty()).map(|spec| (run, spec)));
     }
     let routes: BTreeSet<String> =

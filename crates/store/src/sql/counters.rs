@@ -177,7 +177,8 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
     conn.execute(&RECOUNT, args![run.0]).await?;
     let mut entries = 0;
     for mut row in conn.fetch(&SEGMENTS, args![run.0]).await? {
-        let segments: Vec<crate::Segment> = crate::codec::from_json(&row.text(0)?, || "a bank's segments".to_owned())?;
+        let segments: Vec<crate::Segment> =
+            crate::codec::list_from_json(&row.text(0)?, || "a bank's segments".to_owned())?;
         entries += segments.last().map_or(0, |segment| i64::from(segment.until));
     }
     let (mut scores, mut after) = (Delta::default(), -1_i64);

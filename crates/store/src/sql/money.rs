@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     BudgetAnswer, BudgetChange, BudgetScope, BudgetState, GroupState, Money, RunRow, RunState, SessionId, StoreError,
-    StoreResult, Want, codec::from_json,
+    StoreResult, Want, codec::spec_from_json,
 };
 
 /// The transaction of [`Money::change_budget`].
@@ -187,7 +187,7 @@ async fn stop_account(
     let mut paused = Vec::new();
     for mut row in conn.fetch(&SELECT, args![run.0, bench_proto::CLUSTER_DOMAIN]).await? {
         let found = RunNo(row.int(0)?);
-        let spec: SpecModels = from_json(&row.text(1)?, || format!("the spec of run number {}", found.0))?;
+        let spec: SpecModels = spec_from_json(&row.text(1)?, || format!("the spec of run number {}", found.0))?;
         let uses = |of: &ModelSpec| of.account == account && model.as_ref().is_none_or(|model| of.name == *model);
         let hit = found == run || std::iter::once(&spec.answerer).chain(&spec.judges).any(uses);
         let reason = Some(reason.clone());

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
     StoreResult,
-    codec::{escape, from_json, shown, to_json, unescape},
+    codec::{escape, from_json, shown, spec_from_json, spec_to_json, to_json, unescape},
 };
 
 const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, r.lineage, r.control_of, r.domain, \
@@ -66,7 +66,7 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         reserved: PicoUsd(row.int(32)?),
         overdraft: PicoUsd(row.int(33)?),
     };
-    let mut spec: RunSpec = from_json(&spec, || format!("the spec of run {run_id}"))?;
+    let mut spec: RunSpec = spec_from_json(&spec, || format!("the spec of run {run_id}"))?;
     let group = match row.opt_int(34)? {
         Some(group_no) => {
             spec.limits.max_cost = row.opt_int(36)?.map(PicoUsd);
@@ -144,7 +144,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
         new.name.as_deref().map(escape),
         to_json(&new.tags)?,
         escape(&new.user),
-        to_json(&new.spec)?,
+        spec_to_json(&new.spec)?,
         escape(&new.lineage),
         new.control_of.map(|run| run.0),
         escape(&new.domain),
@@ -230,7 +230,7 @@ static SPEC: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owne
 /// The spec of a run, locked until the transaction ends.
 async fn locked_spec(conn: &mut dyn Conn, run: RunNo) -> StoreResult<RunSpec> {
     let mut row = locked_run(conn, &SPEC, run).await?;
-    from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))
+    spec_from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))
 }
 
 /// Changes the cap on usage of the other runs of a run's group.
@@ -248,7 +248,7 @@ async fn change_usage_of_others(
             spec => spec?,
         };
         spec.limits.max_usage = change(spec.limits.max_usage);
-        conn.execute(&CHANGE, args![other.0, to_json(&spec)?]).await?;
+        conn.execute(&CHANGE, args![other.0, spec_to_json(&spec)?]).await?;
     }
     Ok(())
 }
@@ -283,7 +283,7 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
     spec.limits = limits;
     let (questions, segments) =
         (spec.limits.questions_at_once().map(i64::from), spec.limits.segments_at_once().map(i64::from));
-    conn.execute(&CHANGE, args![run.0, to_json(&spec)?, questions, segments]).await?;
+    conn.execute(&CHANGE, args![run.0, spec_to_json(&spec)?, questions, segments]).await?;
     groups::set_cap(conn, run, spec.limits.max_cost).await
 }
 

@@ -22,7 +22,7 @@ use super::{
     Backend, Conn, JUDGE_OFFSET, Sql, args, banks, counters, missing_run, rounds, task_key,
     tasks::{Holder, lose_leases},
 };
-use crate::{CommitOutcome, StoreResult, codec::from_json};
+use crate::{CommitOutcome, StoreResult, codec::spec_from_json};
 
 /// Banks of one transaction.
 const PART: usize = 500;
@@ -82,7 +82,7 @@ async fn begin(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<Scope
     });
     let mut rows = conn.fetch(&SPEC, args![run.0]).await?;
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
-    let spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
+    let spec: RunSpec = spec_from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
     let looks = rounds::read(row.opt_text(1)?, || format!("the looks of run number {}", run.0))?;
     lose_leases(conn, Holder::Ended(run)).await?;
     let full = full || conn.fetch(&OPEN, args![run.0]).await?.is_empty();

@@ -320,6 +320,10 @@ async fn a_run_that_cannot_be_read_hides_no_other() {
         ("DELETE FROM run_counters WHERE run_no = 2", "run b has no counters"),
         ("UPDATE runs SET spec = '{}' WHERE run_id = 'b'", "the spec of run b is not readable"),
         ("UPDATE runs SET spec = '' WHERE run_id = 'b'", "the spec of run b is not readable"),
+        (
+            "UPDATE runs SET spec = '[' || replace(hex(zeroblob(100000)), '00', '{\"\":0},') || '0]' WHERE run_id = 'b'",
+            "the spec of run b is not readable: it has 300002 values, at most 200000 are read",
+        ),
         ("UPDATE runs SET tags = 'x' WHERE run_id = 'b'", "the tags of run b is not readable"),
         ("UPDATE runs SET state = 'x' WHERE run_id = 'b'", "'x' is no state of a run"),
     ] {

@@ -430,6 +430,7 @@ impl Call {
         let value: Value = if text.trim().is_empty() {
             Value::Null
         } else {
+            http::check_values(text.as_bytes(), &self.what)?;
             match serde_json::from_str(&text) {
                 Ok(value) => value,
                 Err(_) if looks_like_json(&response) => {
@@ -460,7 +461,9 @@ impl Call {
         if looks_like_a_page(text) {
             return Err(self.page(text));
         }
-        let events = sse::events(text);
+        let events = sse::events(text).map_err(|error| {
+            Failure::permanent(http::TOO_LONG, format!("{}: the response is not read: {error}", self.what))
+        })?;
         if let Some(error) = events.iter().find(|event| event.name == "error") {
             return Err(Failure::transient(
                 "system_error_event",
@@ -581,6 +584,23 @@ mod tests {
             r#"the response is no JSON (NaN is not a finite number: send null in its place): {"score": NaN}"#
         );
         assert_eq!(no_json("{"), "the response is no JSON: {");
+    }
+
+    #[test]
+    fn a_response_of_many_values_is_refused_before_it_is_read() {
+        let body = |pairs: usize| format!("[{}0]", "{\"\":0},".repeat(pairs));
+        let parsed =
+            crate::adapter::shipped::SHIPPED.iter().filter_map(|(_, text)| crate::adapter::file::parse(text).ok());
+        let read = |spec: &crate::adapter::AdapterSpec, body: &str| {
+            crate::adapter::replay::read(spec, "retain", 200, "application/json", body.as_bytes())
+        };
+        let there: Vec<_> = parsed.filter(|spec| !read(spec, "{}").is_err_and(|e| e.code == "adapter")).collect();
+        assert!(!there.is_empty());
+        for spec in there {
+            let failure = read(&spec, &body(200_000)).expect_err("is refused");
+            assert_eq!(failure.code, http::TOO_LONG, "{}: {failure}", spec.name);
+            assert!(failure.message.ends_with("it has 600002 values, at most 500000 are read"), "{failure}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::{io, path::Path};
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, json_bound};
 use bench_settings::private;
 use reqwest::{
     Body, Response, Version,
@@ -141,6 +141,6 @@ fn tells_its_end(response: &Response) -> bool {
 
 /// Whether a body is the JSON by which a server says with status 200 that it failed.
 fn tells_an_error(body: &[u8]) -> bool {
-    let read: Option<Value> = serde_json::from_slice(body).ok();
+    let read: Option<Value> = json_bound::from_slice(body, json_bound::REPLY).ok();
     read.is_some_and(|read| read.get("error").is_some_and(|error| !error.is_null()))
 }

@@ -11,7 +11,7 @@ use super::spec::AdapterSpec;
 use bench_proto::{
     address::is_public,
     failure::{Failure, LONGEST_RETRY_AFTER},
-    redact,
+    json_bound, redact,
 };
 use reqwest::{
     Method, Url,
@@ -24,6 +24,8 @@ use reqwest::{
 pub const UNREACHABLE: &str = "system_unreachable";
 /// Code of a page for people where a reply was expected: something before the system answers in its place.
 pub const NO_REPLY: &str = "system_no_reply";
+/// Code of a response that is longer than may be, or has more values.
+pub(super) const TOO_LONG: &str = "system_response_too_long";
 /// Code of a response that is not what the file says.
 pub(super) const SHAPE: &str = "system_shape";
 
@@ -35,6 +37,12 @@ const MOST_RESPONSE_BYTES: usize = 64 << 20;
 /// Longest response of a system, in bytes.
 pub(super) fn response_bytes(spec: &AdapterSpec) -> usize {
     spec.limits.response_bytes.map_or(RESPONSE_BYTES, |bytes| bytes as usize).min(MOST_RESPONSE_BYTES)
+}
+
+/// Refuses a response of more values than are read: a short one may take a hundred times its length in memory.
+pub(super) fn check_values(body: &[u8], what: &str) -> Result<(), Failure> {
+    json_bound::check(body, json_bound::REPLY)
+        .map_err(|error| Failure::permanent(TOO_LONG, format!("{what}: the response is not read: {error}")))
 }
 
 /// Clients of the process: one that keeps out of private networks, one that may enter them.
@@ -228,7 +236,7 @@ pub(super) async fn read_whole(response: reqwest::Response, max_bytes: usize, wh
 async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Vec<u8>, Failure> {
     let too_long = || {
         Failure::permanent(
-            "system_response_too_long",
+            TOO_LONG,
             format!("{what}: the response is longer than {max_bytes} bytes (limits.response_bytes)"),
         )
     };

@@ -38,9 +38,13 @@ impl Secrets {
     /// Of an adapter, with the place that it was pointed to.
     pub(super) fn from_spec(spec: &AdapterSpec, url: Option<&str>) -> Self {
         let mut values = BTreeMap::new();
+        let mut keys_of_urls: Vec<String> = spec.filled().chain(url).flat_map(redact::secrets_of_url).collect();
         for name in spec.filled().chain(url).flat_map(names) {
             let mark = if is_secretive(name) { HIDDEN.to_owned() } else { format!("${{env:{name}}}") };
-            for value in std::env::var(name).iter().flat_map(|value| forms(value)) {
+            let value = std::env::var(name).ok();
+            // a server repeats the path of a request, and not the whole of its address
+            keys_of_urls.extend(value.iter().flat_map(|value| redact::secrets_of_url(value)));
+            for value in value.iter().flat_map(|value| forms(value)) {
                 if value.len() >= redact::SHORTEST_SECRET {
                     values.entry(value).or_insert(mark.clone());
                 }
@@ -53,6 +57,7 @@ impl Secrets {
         for value in key.iter().flat_map(|value| forms(value)).filter(|value| value.len() >= SHORTEST_KEY) {
             values.insert(value, HIDDEN.to_owned());
         }
+        values.extend(keys_of_urls.into_iter().map(|value| (value, HIDDEN.to_owned())));
         Self::from_iter(values)
     }
 
@@ -318,5 +323,13 @@ mod tests {
         let spec = super::super::file::parse("name: mine\n").expect("reads");
         let moved = Secrets::from_spec(&spec, Some("https://a.example/${env:CARGO_MANIFEST_DIR}"));
         assert_eq!(moved.hide(env!("CARGO_MANIFEST_DIR")), "${env:CARGO_MANIFEST_DIR}");
+        // a server repeats the path of a request, which its client has taken from an address
+        let (in_path, in_query) = ("sk-proj-0123456789abcdefghij", "zq9open0sesame7");
+        let at = format!("https://a.example/{in_path}/v1?key={in_query}");
+        let by_file = super::super::file::parse(&format!("name: mine\nurl: '{at}'\n")).expect("reads");
+        for secrets in [Secrets::from_spec(&by_file, None), Secrets::from_spec(&spec, Some(&at))] {
+            let said = secrets.hide(&format!("Cannot POST /{in_path}/v1/add?key={in_query}"));
+            assert_eq!(said, "Cannot POST /[key]/v1/add?key=[key]");
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::{
     },
     ledger_change::{LedgerChange, Reserved, Sums, day_of, day_of_usage, unit_of},
 };
-use crate::{RunState, SessionId, StoreError, StoreResult, Want, codec::from_json};
+use crate::{RunState, SessionId, StoreError, StoreResult, Want, codec::spec_from_json};
 
 /// An attempt whose record was stored just now.
 #[derive(Debug, Clone, Copy)]
@@ -262,7 +262,7 @@ pub(super) async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId
     let mut rows = conn.fetch(&SELECT, args![run.0]).await?;
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
     let open = row.text(0)? == RunState::Running.name() && alive;
-    let spec: SpecLimits = from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
+    let spec: SpecLimits = spec_from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
     let today = day_of(row.int(2)?);
     let day = spec.limits.max_usage.map_or(today, |cap| day_of_usage(cap.unit));
     Ok(Standing { open, limits: spec.limits, day, group: row.opt_int(3)? })

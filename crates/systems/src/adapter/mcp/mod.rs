@@ -300,7 +300,8 @@ impl Connected {
             _ => return failure,
         }
         if self.too_long.load(Ordering::SeqCst) {
-            let message = "the response is longer than limits.response_bytes allows".to_owned();
+            let message =
+                "the response is longer than limits.response_bytes allows, or has more values than are read".to_owned();
             return match alone {
                 true => Failure::permanent("system_response_too_long", message),
                 false => Failure::transient(CONNECTION, message),

@@ -1,5 +1,6 @@
 //! What a tool has returned, as paths read it: its structured content, else the JSON of its text, else its texts.
 
+use bench_proto::json_bound;
 use serde_json::Value;
 
 /// What a tool has returned.
@@ -27,7 +28,9 @@ impl Reply {
             return structured;
         }
         let parsed = |text: &String| {
-            serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array())
+            json_bound::from_str::<Value>(text, json_bound::REPLY)
+                .ok()
+                .filter(|value| value.is_object() || value.is_array())
         };
         match self.texts.iter().map(parsed).collect::<Option<Vec<Value>>>() {
             Some(mut one) if one.len() == 1 => one.pop().unwrap_or_default(),
@@ -70,6 +73,8 @@ mod tests {
         );
         assert_eq!(read(None, &["7"], Texts::EachAnElement), json!(["7"]), "a number is a text like any other");
         assert_eq!(read(None, &[], Texts::EachAnElement), json!([]));
+        let bomb = format!("[{}0]", "{\"\":0},".repeat(200_000));
+        assert_eq!(read(None, &[&bomb], Texts::OneText), json!(bomb), "what has too many values stays a text");
         assert_eq!(read(None, &["7"], Texts::OneText), json!("7"));
         assert_eq!(read(None, &["Tea", "at four"], Texts::OneText), json!("Tea\nat four"));
         assert_eq!(read(None, &[], Texts::OneText), Value::Null);

@@ -13,6 +13,7 @@ use std::{
 
 use bench_proto::{
     failure::{Failure, LONGEST_RETRY_AFTER},
+    json_bound::{self, Counted},
     trace::StepTrace,
 };
 use reqwest::{Url, header::HeaderMap};
@@ -64,7 +65,7 @@ impl Wire {
         longest: usize,
         too_long: Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
-        let bounded = Bounded { inner: stdout, line: 0, longest, too_long };
+        let bounded = Bounded { inner: stdout, line: Counted::default(), longest, too_long };
         client().serve((bounded, stdin)).await.map(Self).map_err(|error| greeting(&error))
     }
 
@@ -160,7 +161,7 @@ fn returned(result: CallToolResult) -> Reply {
 /// # Errors
 /// What is none.
 pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
-    serde_json::from_slice(result).map(returned).map_err(|error| of_json("result of a tool", &error))
+    json_bound::from_slice(result, json_bound::REPLY).map(returned).map_err(|error| of_json("result of a tool", &error))
 }
 
 /// A list of tools, as it crosses the wire.
@@ -168,7 +169,8 @@ pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
 /// # Errors
 /// What is none.
 pub(super) fn read_list(list: &[u8]) -> Result<Vec<Tool>, Failure> {
-    let page: ListToolsResult = serde_json::from_slice(list).map_err(|error| of_json("list of tools", &error))?;
+    let page: ListToolsResult =
+        json_bound::from_slice(list, json_bound::REPLY).map_err(|error| of_json("list of tools", &error))?;
     Ok(listed(&page).collect())
 }
 
@@ -261,11 +263,11 @@ fn too_long(longest: usize) -> Failure {
     Failure::permanent("system_response_too_long", message)
 }
 
-/// What a process writes, up to a line that is too long.
+/// What a process writes, up to a line that is too long or has too many values.
 struct Bounded<R> {
     inner: R,
-    /// Bytes of the line that is being read.
-    line: usize,
+    /// What the line that is being read holds so far.
+    line: Counted,
     longest: usize,
     too_long: Arc<AtomicBool>,
 }
@@ -279,15 +281,15 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, into))?;
         let new = into.filled().get(before..).unwrap_or_default();
-        let mut longest = 0;
+        let mut is_too_long = false;
         for part in new.split_inclusive(|byte| *byte == b'\n') {
-            self.line += part.len();
-            longest = longest.max(self.line);
+            self.line.add(part);
+            is_too_long |= self.line.bytes > self.longest as u64 || self.line.values > json_bound::REPLY;
             if part.ends_with(b"\n") {
-                self.line = 0;
+                self.line = Counted::default();
             }
         }
-        if longest > self.longest {
+        if is_too_long {
             self.too_long.store(true, Ordering::SeqCst);
             // nothing more is heard of it
             into.set_filled(before);
@@ -304,16 +306,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_is_too_long_ends_what_is_heard() {
-        let read = async |text: &str| {
+        let read_up_to = async |text: &str, longest: usize| {
             let too_long = Arc::new(AtomicBool::new(false));
-            let mut bounded = Bounded { inner: text.as_bytes(), line: 0, longest: 8, too_long: Arc::clone(&too_long) };
+            let mut bounded =
+                Bounded { inner: text.as_bytes(), line: Counted::default(), longest, too_long: Arc::clone(&too_long) };
             let mut heard = String::new();
             bounded.read_to_string(&mut heard).await.expect("reads");
             (heard, too_long.load(Ordering::SeqCst))
         };
+        let read = async |text: &str| read_up_to(text, 8).await;
         assert_eq!(read("1234567\n1234567\n").await, ("1234567\n1234567\n".to_owned(), false));
         assert!(read(&format!("ok\n{}", "x".repeat(9))).await.1);
         assert!(read("123456789\nok\n").await.1);
+        // a line of many values takes far more than its length
+        let values = |pairs: usize| format!("[{}0]\n", "{\"\":0},".repeat(pairs));
+        assert!(!read_up_to(&values(100_000).repeat(2), 8 << 20).await.1);
+        assert!(read_up_to(&values(200_000), 8 << 20).await.1);
     }
 
     #[test]

@@ -23,7 +23,12 @@ use super::{
     keeping::Banks,
     protocol::{ProcessReply, ProcessRequest},
 };
-use crate::adapter::{call::excerpt, http::SHAPE, managed::child::signal_group, secrets::Secrets};
+use crate::adapter::{
+    call::excerpt,
+    http::{self, SHAPE},
+    managed::child::signal_group,
+    secrets::Secrets,
+};
 
 /// A reply, or why it cannot be read.
 pub(super) type Reply = Result<ProcessReply, Failure>;
@@ -127,6 +132,13 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         if line.trim_ascii().is_empty() {
             continue;
         }
+        if let Err(failure) = http::check_values(&line, name) {
+            warn!("{}", failure.message);
+            if let Some(id) = id_of(&line) {
+                hand_over(id, Err(failure));
+            }
+            continue;
+        }
         let reply: ProcessReply = match serde_json::from_slice(&line) {
             Ok(reply) => reply,
             Err(error) => {
@@ -138,8 +150,7 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
                 let said = format!("({why}): {}", excerpt(&text));
                 warn!("{name}: a line on stdout is no reply {}", secrets.hide(&said));
                 // whoever waits for it need not wait longer; a stray print of a library has no number
-                let numbered = serde_json::from_slice(&line).map(|Numbered { id }| id).ok();
-                if let Some(id) = numbered.or_else(|| id_at_the_beginning(&line)) {
+                if let Some(id) = id_of(&line) {
                     hand_over(id, Err(Failure::permanent(SHAPE, format!("the reply cannot be read {said}"))));
                 }
                 continue;
@@ -153,6 +164,12 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
 #[derive(Deserialize)]
 struct Numbered {
     id: u64,
+}
+
+/// The number of a reply that is not read otherwise: nothing else of it is kept.
+fn id_of(line: &[u8]) -> Option<u64> {
+    let numbered = serde_json::from_slice(line).map(|Numbered { id }| id).ok();
+    numbered.or_else(|| id_at_the_beginning(line))
 }
 
 /// Hands a reply to the one who waits for it.
@@ -211,6 +228,19 @@ mod tests {
         let unread = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
         assert!(unread.code == SHAPE && unread.message.contains("expected u64"), "{unread}");
         assert!(receivers.pop().is_some_and(|mut reply| reply.try_recv().is_err()), "it still waits");
+    }
+
+    #[tokio::test]
+    async fn a_reply_of_many_values_is_refused_before_it_is_read() {
+        for (begin, end) in [("{\"id\": 7, \"hits\": ", "}\n"), ("{\"hits\": ", ", \"id\": 7}\n")] {
+            let (sender, mut receiver) = oneshot::channel();
+            let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::from([(7, sender)]))));
+            let line = format!("{begin}[{}0]{end}", "{\"\":0},".repeat(200_000));
+            read_replies(line.as_bytes(), 8 << 20, "mine", &Secrets::default(), (&waiting, &AtomicU64::new(0))).await;
+            let failure = receiver.try_recv().expect("nobody waits longer").expect_err("is not read");
+            assert_eq!(failure.code, http::TOO_LONG, "{failure}");
+            assert!(failure.message.contains("at most 500000 are read"), "{failure}");
+        }
     }
 
     #[tokio::test]

@@ -1,0 +1,432 @@
+//! Tokens of a request's prompt, counted in one pass over its body: a tree of it would take many times its bytes.
+//!
+//! Everything counts that a model may be told: texts as they are, and as JSON what is none (tools, schemas, arguments, members that
+//! nobody here knows). Left out is what is known to be no part of a prompt: settings of the body, ids and types of messages and their
+//! parts where they are short, and the data of pictures, each of which has a number of tokens of its own.
+
+use std::fmt;
+
+use bench_models::tokens::Encoding;
+use memchr::memmem;
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::head::each_member;
+use crate::address::Operation;
+
+/// Tokens around each message of a chat: its role and separators (OpenAI's published recipe).
+const PER_MESSAGE: u64 = 4;
+/// Tokens that prime the reply.
+const PER_REPLY: u64 = 3;
+/// What is put around a schema or tools.
+const PER_SCHEMA: u64 = 32;
+/// A picture of the largest size that providers take without making it smaller.
+const PER_PICTURE: u64 = 1_600;
+
+/// Members of a body that hold a prompt: whoever reads one in another spelling has it refused.
+pub(super) const READ: [&str; 9] =
+    ["functions", "input", "instructions", "messages", "prompt", "response_format", "system", "text", "tools"];
+
+/// Members of a body that are no part of its prompt, whatever they hold. Numbers and switches are none either.
+const SETTINGS: [&str; 30] = [
+    "context_management",
+    "conversation",
+    "encoding_format",
+    "function_call",
+    "include",
+    "logit_bias",
+    "metadata",
+    "modalities",
+    "model",
+    "models",
+    "previous_response_id",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "provider",
+    "providerOptions",
+    "provider_options",
+    "reasoning",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "speed",
+    "stop",
+    "stop_sequences",
+    "stream_options",
+    "thinking",
+    "tool_choice",
+    "truncation",
+    "user",
+    "verbosity",
+];
+
+/// Members whose values a part's type decides about.
+const HELD: [&str; 5] = ["audio_url", "file", "image_url", "source", "video_url"];
+
+/// Bytes of an id, a type or the like, with its quotes: what is longer counts, wherever it stands.
+const LONGEST_FREE: usize = 96;
+/// Bytes of the longest name of a member that an API has: longer ones are texts.
+const LONGEST_NAME: usize = 32;
+/// Parts within parts that are looked into; what is deeper counts as text.
+const DEEPEST: u8 = 3;
+
+/// What a body without pictures and files has nowhere, also not with letters written as escapes.
+const ATTACHING: [&[u8]; 5] = [b"image", b"file", b"document", b"_url", b"\\u00"];
+
+/// A prompt, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Its tokens, or their upper bound.
+    pub(super) tokens: u64,
+    /// It has a file or document that lies elsewhere, or may have one: nobody knows its size.
+    pub(super) is_elsewhere: bool,
+}
+
+/// Tokens of a request's prompt, or their upper bound. A body that cannot be read has as many as bytes.
+pub(super) fn count(operation: Operation, encoding: Encoding, body: &[u8]) -> Counted {
+    let unread = Counted { tokens: body.len() as u64, is_elsewhere: true };
+    if operation == Operation::Models {
+        return Counted::default();
+    }
+    let counted = walk(operation, encoding, body);
+    // half of a letter, as systems leave it that cut texts by UTF-16: some readers take it, ours does not
+    let counted = counted.or_else(|| walk(operation, encoding, &without_surrogates(body)?));
+    counted.unwrap_or(unread)
+}
+
+/// What a body holds beside its texts, and how many tokens it has at most; `None` where it can hold nothing of the kind.
+pub(super) fn attached(operation: Operation, body: &[u8]) -> Option<Counted> {
+    let attaches = ATTACHING.iter().any(|word| memmem::find(body, word).is_some());
+    attaches.then(|| count(operation, Encoding::Bytes, body))
+}
+
+fn walk(operation: Operation, encoding: Encoding, body: &[u8]) -> Option<Counted> {
+    let mut tally = Tally { encoding, counted: Counted::default() };
+    let mut json = serde_json::Deserializer::from_slice(body);
+    json.deserialize_map(OfBody(&mut tally)).and_then(|()| json.end()).ok()?;
+    let primed = match operation {
+        Operation::Chat | Operation::Responses | Operation::Messages | Operation::CountTokens => PER_REPLY,
+        Operation::Completions | Operation::Embeddings | Operation::Models => 0,
+    };
+    tally.add(primed);
+    Some(tally.counted)
+}
+
+/// With a whole letter in the place of each half that is written as an escape.
+fn without_surrogates(body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = body.to_vec();
+    let halves: Vec<usize> = memmem::find_iter(body, b"\\u")
+        .filter(|at| {
+            let digits = body.get(at + 2..at + 4).unwrap_or_default();
+            matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
+        })
+        .collect();
+    for at in &halves {
+        whole.get_mut(at + 2..at + 6)?.copy_from_slice(b"fffd");
+    }
+    (!halves.is_empty()).then_some(whole)
+}
+
+/// JSON without the white space and the escapes that its writer chose.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(begin) = rest.find('"') {
+        out.extend(rest[..begin].chars().filter(|c| !c.is_ascii_whitespace()));
+        let mut is_escaped = false;
+        let end = rest.bytes().enumerate().skip(begin + 1).find_map(|(at, byte)| {
+            let ends = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            ends.then_some(at + 1)
+        });
+        let (text, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let text = &text[begin..];
+        let plain = text.contains("\\u").then(|| serde_json::from_str::<String>(text).ok()).flatten();
+        match plain.and_then(|plain| serde_json::to_string(&plain).ok()) {
+            Some(plain) => out.push_str(&plain),
+            None => out.push_str(text),
+        }
+        rest = behind;
+    }
+    out.extend(rest.chars().filter(|c| !c.is_ascii_whitespace()));
+    out
+}
+
+/// A text, where it is one.
+fn text_of(raw: &RawValue) -> Option<String> {
+    raw.get().starts_with('"').then(|| serde_json::from_str(raw.get()).ok()).flatten()
+}
+
+/// What is counted so far.
+struct Tally {
+    encoding: Encoding,
+    counted: Counted,
+}
+
+impl Tally {
+    const fn add(&mut self, tokens: u64) {
+        self.counted.tokens = self.counted.tokens.saturating_add(tokens);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.add(self.encoding.count(text));
+    }
+
+    /// A text as it is, and what is none as JSON.
+    fn value(&mut self, raw: &RawValue) {
+        match (text_of(raw), raw.get()) {
+            (Some(text), _) => self.text(&text),
+            (None, "null" | "true" | "false") => {}
+            (None, json) => self.text(&compact(json)),
+        }
+    }
+
+    /// A picture's data and what stands beside it.
+    fn picture(&mut self, raw: &RawValue) {
+        if text_of(raw).is_some() {
+            return;
+        }
+        let members = each_member(raw.get().as_bytes(), |name, value| {
+            let is_data = matches!(name, "data" | "url") && value.get().starts_with('"');
+            let is_said = matches!(name, "detail" | "file_id" | "media_type" | "type");
+            let is_free = is_data || (is_said && value.get().len() <= LONGEST_FREE);
+            if !is_free {
+                self.text(name);
+                self.value(value);
+            }
+        });
+        if members.is_err() {
+            self.value(raw);
+        }
+    }
+
+    /// A value that may hold parts of its own.
+    fn within(&mut self, raw: &RawValue, depth: u8) {
+        if depth >= DEEPEST || !raw.get().starts_with(['{', '[']) {
+            return self.value(raw);
+        }
+        let mut json = serde_json::Deserializer::from_str(raw.get());
+        if (Frames { tally: &mut *self, depth: depth + 1 }).deserialize(&mut json).is_err() {
+            self.value(raw);
+        }
+    }
+}
+
+/// Visits the members of a body.
+struct OfBody<'t>(&'t mut Tally);
+
+impl<'de> Visitor<'de> for OfBody<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self(tally) = self;
+        while let Some(name) = members.next_key::<String>()? {
+            match name.as_str() {
+                "input" | "instructions" | "messages" | "prompt" | "suffix" | "system" => {
+                    members.next_value_seed(Frames { tally: &mut *tally, depth: 0 })?;
+                }
+                name if SETTINGS.contains(&name) => {
+                    let _: IgnoredAny = members.next_value()?;
+                }
+                name => {
+                    let value: &'de RawValue = members.next_value()?;
+                    let says = value.get().starts_with(['"', '[', '{']);
+                    match name {
+                        // a kind of format alone is no schema
+                        "response_format" | "text" if value.get().len() <= LONGEST_FREE => {}
+                        "functions" | "response_format" | "text" | "tools" if says => {
+                            tally.add(PER_SCHEMA);
+                            tally.value(value);
+                        }
+                        _ if says => tally.value(value),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Visits what is said to a model: a text, one that is tokens already, a message or a part, lists of them.
+struct Frames<'t> {
+    tally: &'t mut Tally,
+    depth: u8,
+}
+
+impl<'de> DeserializeSeed<'de> for Frames<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Frames<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what is said to a model")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.tally.text(text);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.tally.add(1);
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.tally.add(1);
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.tally.add(1);
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+        while parts.next_element_seed(Frames { tally: &mut *self.tally, depth: self.depth })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self { tally, depth } = self;
+        let mut frame = Frame::default();
+        while let Some(mut name) = members.next_key::<String>()? {
+            if name.len() > LONGEST_NAME {
+                tally.text(&name);
+            }
+            // some readers make no difference
+            name.make_ascii_lowercase();
+            if matches!(name.as_str(), "content" | "output" | "summary" | "tool_calls") {
+                members.next_value_seed(Frames { tally: &mut *tally, depth })?;
+            } else {
+                frame.take(&name, members.next_value()?, tally);
+            }
+        }
+        frame.settle(tally, depth);
+        Ok(())
+    }
+}
+
+/// A message, or a part of one, while its members come: its type may come last.
+#[derive(Default)]
+struct Frame<'a> {
+    /// Its type, where it is said once.
+    kind: Option<String>,
+    types: u32,
+    has_role: bool,
+    /// It names a file that the provider keeps, or that lies at a URL.
+    names_a_file: bool,
+    held: Vec<(&'static str, &'a RawValue)>,
+}
+
+impl<'a> Frame<'a> {
+    fn take(&mut self, name: &str, value: &'a RawValue, tally: &mut Tally) {
+        if let Some(held) = HELD.iter().copied().find(|held| *held == name) {
+            // one that stands twice is no picture's data
+            match self.held.iter().any(|(before, _)| *before == held) {
+                true => {
+                    self.names_a_file |= is_elsewhere(held, value);
+                    tally.value(value);
+                }
+                false => self.held.push((held, value)),
+            }
+            return;
+        }
+        let is_short = value.get().len() <= LONGEST_FREE;
+        match name {
+            "type" => {
+                self.types += 1;
+                self.kind = text_of(value).filter(|_| is_short);
+            }
+            "role" => self.has_role = true,
+            "file_id" | "file_url" => self.names_a_file |= value.get() != "null",
+            "file_data" => self.names_a_file |= text_of(value).is_some_and(|text| is_url(&text)),
+            _ => {}
+        }
+        let is_free = matches!(
+            name,
+            "cache_control" | "call_id" | "detail" | "file_id" | "file_url" | "id" | "index" | "role" | "type"
+        );
+        if !(is_free && is_short) {
+            tally.value(value);
+        }
+    }
+
+    fn settle(self, tally: &mut Tally, depth: u8) {
+        if self.has_role {
+            tally.add(PER_MESSAGE);
+        }
+        let kind = self.kind.as_deref().filter(|_| self.types == 1);
+        let data = match kind {
+            Some("image_url" | "input_image" | "computer_screenshot") => Some("image_url"),
+            Some("image") => Some("source"),
+            _ => None,
+        };
+        // some servers go by this member alone
+        if data.is_some() || self.held.iter().any(|(name, _)| *name == "image_url") {
+            tally.add(PER_PICTURE);
+        }
+        tally.counted.is_elsewhere |= self.names_a_file && data.is_none();
+        for (name, value) in self.held {
+            if data == Some(name) {
+                tally.picture(value);
+            } else {
+                tally.counted.is_elsewhere |= is_elsewhere(name, value);
+                tally.within(value, depth);
+            }
+        }
+    }
+}
+
+/// Whether a member of a part, which is no picture's data, leads to a file that is not in the body.
+fn is_elsewhere(name: &str, value: &RawValue) -> bool {
+    let is_away = |text: &str| !text.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case("data:"));
+    if name == "image_url" {
+        return false;
+    }
+    // the source of a result of a search is a label
+    if let Some(text) = text_of(value) {
+        return name != "source" && is_away(&text);
+    }
+    let mut found = false;
+    let members = each_member(value.get().as_bytes(), |name, value| {
+        found |= match name.to_ascii_lowercase().as_str() {
+            "url" | "file_url" | "file_id" => value.get() != "null" && text_of(value).is_none_or(|text| is_away(&text)),
+            "type" => text_of(value).is_some_and(|kind| matches!(kind.as_str(), "file" | "url")),
+            "data" | "file_data" => text_of(value).is_some_and(|text| is_url(&text)),
+            _ => false,
+        };
+    });
+    found || (members.is_err() && value.get().starts_with('['))
+}
+
+/// Whether a text in the place of data is the address of it.
+fn is_url(text: &str) -> bool {
+    text.chars().take(LONGEST_NAME).collect::<String>().contains("://")
+}
+
+#[cfg(test)]
+mod tests;

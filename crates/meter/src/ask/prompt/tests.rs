@@ -1,0 +1,128 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn prompt(operation: Operation, body: &Value) -> u64 {
+    count(operation, Encoding::O200k, body.to_string().as_bytes()).tokens
+}
+
+fn of_chat(message: &Value) -> u64 {
+    prompt(Operation::Chat, &json!({"messages": [message]}))
+}
+
+#[test]
+fn prompts_of_all_operations_are_counted() {
+    let hello = Encoding::O200k.count("hello world");
+    let message = json!({"role": "user", "content": "hello world"});
+    let parts = json!({"role": "user", "content": [{"type": "text", "text": "hello world"}]});
+    for message in [message.clone(), parts] {
+        assert_eq!(prompt(Operation::Chat, &json!({"messages": [message, message]})), 2 * (hello + 4) + 3);
+    }
+    assert_eq!(prompt(Operation::Responses, &json!({"input": "hello world"})), hello + 3);
+    assert_eq!(
+        prompt(Operation::Responses, &json!({"instructions": "hello world", "input": [message]})),
+        2 * hello + 7
+    );
+    let of_claude = json!({"system": [{"type": "text", "text": "hello world"}], "messages": [message]});
+    assert_eq!(prompt(Operation::Messages, &of_claude), 2 * hello + 7);
+    for input in [json!("hello world"), json!(["hello world"])] {
+        assert_eq!(prompt(Operation::Embeddings, &json!({"input": input})), hello);
+    }
+    assert_eq!(prompt(Operation::Embeddings, &json!({"input": [[1, 2], [3]]})), 3);
+    assert_eq!(prompt(Operation::Completions, &json!({"prompt": ["hello world", "hello world"]})), 2 * hello);
+    let tools = json!({"messages": [message], "tools": [{"type": "function"}]});
+    assert!(prompt(Operation::Chat, &tools) > 32 + hello);
+    assert_eq!(count(Operation::Chat, Encoding::O200k, b"no json").tokens, 7);
+    assert_eq!(count(Operation::Models, Encoding::O200k, b""), Counted::default());
+}
+
+#[test]
+fn p10_no_member_of_a_request_hides_text_from_the_count() {
+    let text = "hello world ".repeat(200);
+    let least = Encoding::O200k.count(&text);
+    for body in [
+        json!({"functions": [{"name": "f", "description": text}]}),
+        json!({"messages": [{"role": "user", "id": text}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "text", "index": text}]}]}),
+        json!({"messages": [{"role": text}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": text}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "text", "cache_control": {"type": text}}]}]}),
+        json!({"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": {"call_id": text}}}]}]}),
+        json!({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "input": {"id": text}}]}]}),
+        json!({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "input": {text.clone(): 1}}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "my image", "text": text}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "image_url", "text": text}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x", "note": text}}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "text", "image_url": {"url": text}}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "image_url", "source": {"data": text}}]}]}),
+        json!({"messages": [{"role": "user", text.clone(): 1}]}),
+        json!({"documents": [{"title": "t", "text": text}]}),
+        json!({"prediction": {"type": "content", "content": text}}),
+    ] {
+        let counted = prompt(Operation::Chat, &body);
+        assert!(counted >= least, "{counted} of {least}: {}", &body.to_string()[..80]);
+    }
+    let twice = format!(r#"{{"messages":[{{"content":"{text}"}}],"messages":[]}}"#);
+    assert!(count(Operation::Chat, Encoding::O200k, twice.as_bytes()).tokens >= least);
+    let types = format!(r#"{{"messages":[{{"type":"image_url","type":"text","image_url":"{text}"}}]}}"#);
+    assert!(
+        count(Operation::Chat, Encoding::O200k, types.as_bytes()).tokens >= least,
+        "readers differ in which they believe"
+    );
+}
+
+#[test]
+fn p34_ids_and_the_data_of_pictures_are_no_text() {
+    let data = "iVBORw0KGgo".repeat(100);
+    for part in [
+        json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}"), "detail": "high"}}),
+        json!({"image_url": {"url": "x"}, "type": "image_url"}),
+        json!({"type": "input_image", "image_url": format!("data:image/png;base64,{data}")}),
+        json!({"type": "input_image", "file_id": "file-1"}),
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}),
+        json!({"type": "image", "source": {"type": "url", "url": "https://a.example/x.png"}}),
+        json!({"type": "image", "source": {"type": "file", "file_id": "file_1"}, "cache_control": {"type": "ephemeral"}}),
+    ] {
+        assert_eq!(of_chat(&json!({"role": "user", "content": [part]})), 1_600 + 7, "{part}");
+    }
+    let called = json!({"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "index": 0}]});
+    assert_eq!(of_chat(&called), 7);
+    let settings = json!({"model": "gpt-4o", "user": "somebody", "metadata": {"a": "b"}, "stop": ["x"], "top_k": 40,
+        "tool_choice": {"type": "auto"}, "response_format": {"type": "json_object"}, "messages": [], "tools": null});
+    assert_eq!(prompt(Operation::Chat, &settings), 3);
+}
+
+#[test]
+fn p34_many_small_objects_are_counted_one_by_one() {
+    let list = format!("[{}]", vec![r#"{"":0}"#; 20_000].join(","));
+    for (operation, name, least) in [
+        (Operation::Chat, "messages", 20_000),
+        (Operation::Responses, "input", 20_000),
+        (Operation::Chat, "functions", 20_000),
+        (Operation::Chat, "unheard_of", 20_000),
+    ] {
+        let body = format!(r#"{{"model":"m","{name}":{list}}}"#);
+        let counted = count(operation, Encoding::Bytes, body.as_bytes());
+        assert!(counted.tokens >= least && counted.tokens <= body.len() as u64 + 32, "{name}: {counted:?}");
+    }
+    let deep = format!(r#"{{"messages":{}{}}}"#, r#"[{"content":"#.repeat(200), "}]".repeat(200));
+    assert_eq!(count(Operation::Chat, Encoding::Bytes, deep.as_bytes()).tokens, deep.len() as u64);
+    let within = format!(r#"{{"messages":[{}1{}]}}"#, r#"{"source":"#.repeat(50_000), "}".repeat(50_000));
+    assert!(count(Operation::Chat, Encoding::Bytes, within.as_bytes()).tokens >= 50_000, "nothing overflows");
+}
+
+#[test]
+fn p34_half_a_letter_is_read_as_a_whole_one() {
+    let body = br#"{"messages":[{"role":"user","content":"hello \ud83d"},{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
+    let counted = count(Operation::Chat, Encoding::Bytes, body);
+    assert!(counted.is_elsewhere && counted.tokens < body.len() as u64, "{counted:?}");
+    let plain = br#"{"messages":[{"role":"user","content":"hello \ud83d"}]}"#;
+    assert_eq!(count(Operation::Chat, Encoding::Bytes, plain), Counted { tokens: 9 + 4 + 3, is_elsewhere: false });
+}
+
+#[test]
+fn json_is_counted_without_the_white_space_of_its_writer() {
+    assert_eq!(compact("{ \"a b\" :\n [ 1, \"\\u00e9 \\\"\" ] }"), "{\"a b\":[1,\"é \\\"\"]}");
+    assert_eq!(compact(r#"{"a":"\ud800 x"}"#), r#"{"a":"\ud800 x"}"#);
+    assert_eq!(compact("17"), "17");
+}
