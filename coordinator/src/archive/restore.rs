@@ -11,19 +11,20 @@ use bench_proto::{
     facts::{Outcome, QuestionFacts},
     ids::{RunId, RunNo, TaskKey, TaskKind},
     json_bound,
-    spec::{RunSpec, check_grading},
+    spec::{RunSpec, TakenOver, check_grading},
     step::{StepNo, StepText},
     stop::Looks,
     summary::Summary,
 };
 use bench_report::archive::are_figures;
 use bench_settings::bounded;
-use bench_store::{Imports, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
+use bench_store::{AdoptedQuestion, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
 use crate::{
     exit::{CliError, Exit},
+    runs::adopt::{FORK_EVENT, failed_again},
     standing::{RESTORED, RESTORING, domains::LOCAL_DOMAIN},
 };
 
@@ -72,7 +73,7 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, readable: Readable
         store.set_looks(run_no, &Looks::default(), looks).await?;
     }
     restore_banks(store, run_no, folder).await?;
-    restore_results(store, run_no, &new.spec.headline_metric(), folder).await?;
+    restore_results(store, run_no, &new, folder).await?;
     store.finish_plan(run_no).await?;
     let there = store.events(run_no).await?;
     // how far it is restored is known here
@@ -121,8 +122,7 @@ pub(crate) fn check(folder: &Path, run_id: &str) -> Result<Readable, CliError> {
         tags: std::mem::take(&mut run.tags),
         user: std::mem::take(&mut run.user),
         spec: run.spec.clone(),
-        // calls are not archived: nothing is shared with runs that go on elsewhere
-        lineage: run.run_id.clone(),
+        lineage: lineage(&run),
         control_of: None,
         domain: LOCAL_DOMAIN.to_owned(),
         imported: run.imported,
@@ -152,6 +152,15 @@ pub(crate) fn check(folder: &Path, run_id: &str) -> Result<Readable, CliError> {
     }
     digested.check(&summary)?;
     Ok(Readable { run, new, report, summary })
+}
+
+/// The lineage of an archived run: that of the run whose recalls or answers it has, or from which it was forked, whether that one is
+/// here or comes later. Calls are not archived, so a run that took nothing over shares none.
+fn lineage(run: &RunBundle) -> String {
+    let TakenOver { recalls_of, answers_of, .. } = &run.spec.taken_over;
+    let forked = run.events.iter().find(|(_, kind, _)| kind == FORK_EVENT);
+    let source = forked.and_then(|(_, _, said)| said.split_once(' ')).map(|(_, id)| id.to_owned());
+    recalls_of.clone().or_else(|| answers_of.clone()).or(source).unwrap_or_else(|| run.run_id.clone())
 }
 
 /// Reads the content of a file that a run is rebuilt from, and checks what it says; the number of its documents.
@@ -329,7 +338,10 @@ fn part_of<T>(lines: &mut impl Iterator<Item = Result<(usize, T), CliError>>) ->
     Ok(part)
 }
 
-async fn restore_results(store: &dyn Imports, run_no: RunNo, headline: &str, folder: &Path) -> Result<(), CliError> {
+/// Stores results, and of a run that may go on what says that they are there: what has ended is not asked again, and what has failed is
+/// found by a retry.
+async fn restore_results(store: &dyn Store, run_no: RunNo, new: &NewRun, folder: &Path) -> Result<(), CliError> {
+    let headline = new.spec.headline_metric();
     let mut lines = sized_lines::<ResultBundle>(folder, RESULTS)?;
     loop {
         let part = part_of(&mut lines)?;
@@ -343,7 +355,16 @@ async fn restore_results(store: &dyn Imports, run_no: RunNo, headline: &str, fol
             results.push((facts, own.into_iter().map(|(_, step, text)| (step, text)).collect()));
             judged.extend(of_judges);
         }
-        store.import_results(run_no, headline, &results).await?;
+        if new.imported {
+            store.import_results(run_no, &headline, &results).await?;
+        } else {
+            let failed = results.iter().filter(|(facts, _)| !facts.outcome.has_score());
+            let failed: Vec<AdoptedQuestion> = failed.map(|(facts, texts)| failed_again(facts, texts)).collect();
+            if !failed.is_empty() {
+                store.adopt(run_no, &[], &failed).await?;
+            }
+            store.restore_results(run_no, &headline, &results).await?;
+        }
         store.put_texts(run_no, &judged).await?;
     }
 }

@@ -264,7 +264,7 @@ fn as_shown(key: RouteKey) -> RouteKey {
 fn look_at_run(seen: &mut Seen, found: &mut Found, run: &RunRow) {
     let id = run.run_id.0.as_str();
     let counters = &run.counters;
-    let sample = i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX);
+    let sample = i64::try_from(run.sample_size()).unwrap_or(i64::MAX);
     for (state, count) in [
         ("sample", sample),
         ("scored", counters.scored),

@@ -103,7 +103,7 @@ async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
         run.spec.system.name,
         local(run.created_ms),
         run.counters.ended(),
-        run.spec.sample.n,
+        run.sample_size(),
         dollars(run.counters.usd_paid())
     ))
 }

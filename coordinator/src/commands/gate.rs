@@ -1,6 +1,7 @@
 //! `gate RUN --baseline B`: pass or fail for CI, by a policy.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     io::Write,
     path::Path,
@@ -22,8 +23,8 @@ use bench_aggregate::{
 use bench_proto::{
     comparison::{Comparison, MarkedDifference},
     gate::{BaselineRun, GatePlan, GateReport, GateVerdict, PlannedGate},
-    ids::RunId,
-    spec::RunSpec,
+    ids::{RunId, RunNo},
+    spec::{RunSpec, TakenOver},
     summary::{Interval, Summary, Verdict},
     weight,
 };
@@ -37,7 +38,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::{LAST, find_run, group::RunsOfGroup, look_for_run},
+    standing::{LAST, find_run, group::RunsOfGroup, is_restored, look_for_run},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -407,14 +408,14 @@ impl Before<'_> {
         fingerprints::comparability(&of_row, &of_other, &self.metric, &self.options.under_test)
     }
 
-    /// Whether a run has done the same before: the whole of the same sample, and neither a second try at what was wrong nor a run of
-    /// the same command.
-    fn is_before(&self, row: &RunRow) -> bool {
+    /// Whether a run has done the same, be it before or after: the whole of the same sample, and neither a second try at what was wrong
+    /// nor a run of the same command.
+    fn is_like_in_questions(&self, row: &RunRow) -> bool {
         let this = &self.this;
         let same_sample = row.spec.sample.signature == this.spec.sample.signature && row.looks.stopped().is_none();
         let same_draw = row.spec.taken_over.answered_again == this.spec.taken_over.answered_again;
         let same_command = row.group.is_some() && row.group == this.group;
-        let has_ended = row.run_no.0 < this.run_no.0 && row.state == RunState::Finished && row.control_of.is_none();
+        let has_ended = row.run_no != this.run_no && row.state == RunState::Finished && row.control_of.is_none();
         has_ended && same_sample && same_draw && !same_command && row.spec.system.name == self.new.spec.system.name
     }
 
@@ -433,11 +434,43 @@ impl Before<'_> {
     /// known yet: their results are read where one is chosen.
     async fn all(&self) -> Result<Vec<(RunRow, Comparability)>, CliError> {
         let rows = self.store.list_runs(&RunFilter::default()).await?;
-        let compared = rows.into_iter().filter(|row| self.is_before(row)).map(|row| {
+        let alike = rows.into_iter().filter(|row| self.is_like_in_questions(row)).collect();
+        let compared = self.before(alike).await?.into_iter().map(|row| {
             let with_this = self.with(&row, &self.new.spec);
             (row, with_this)
         });
         Ok(compared.filter(|(_, with_this)| with_this.reasons.is_empty()).collect())
+    }
+
+    /// Those of some runs, the newest first, that were created before this one. A run that came from an archive has the number of its
+    /// restore: where there is one among them, the times go by which their reports say that they began.
+    async fn before(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>, CliError> {
+        let this = &self.this;
+        let mut restored = BTreeSet::new();
+        for row in rows.iter().chain([this]) {
+            if is_restored(self.store, row).await? {
+                restored.insert(row.run_no);
+            }
+        }
+        if restored.is_empty() {
+            return Ok(rows.into_iter().filter(|row| row.run_no < this.run_no).collect());
+        }
+        let mut timed = Vec::with_capacity(rows.len());
+        for row in rows {
+            timed.push((self.began(&row, &restored).await?, row));
+        }
+        let end = (self.began(this, &restored).await?, this.run_no);
+        Ok(before_in_time(timed, end))
+    }
+
+    /// When a run began, in milliseconds since 1970.
+    async fn began(&self, row: &RunRow, restored: &BTreeSet<RunNo>) -> Result<i64, CliError> {
+        if !restored.contains(&row.run_no) {
+            return Ok(row.created_ms);
+        }
+        let summary = results::summary_of(self.app, self.store, row).await?;
+        let said = summary.run.started_at.and_then(|at| at.parse::<jiff::Timestamp>().ok());
+        Ok(said.map_or(row.created_ms, jiff::Timestamp::as_millisecond))
     }
 
     /// Whether a run has the settings of the one that it was compared with, but for what may differ; `system_too`: and for those of its
@@ -462,12 +495,16 @@ impl Before<'_> {
             if found.len() == k {
                 break;
             }
-            if lineages.contains(&row.lineage) {
+            // of a run that came from an archive its lineage says less than what it has of others
+            let TakenOver { answers_of, recalls_of, .. } = &row.spec.taken_over;
+            let own = [&row.lineage, &row.run_id.0].into_iter().chain(answers_of).chain(recalls_of);
+            let own: Vec<&String> = own.collect();
+            if own.iter().any(|key| lineages.contains(key)) {
                 continue;
             }
             let old = LoadedRun::of_row(self.app, self.store, row.clone()).await?;
             if old.summary.run.verdict == Verdict::Valid && has_metric(&old, &self.metric) {
-                lineages.insert(&row.lineage);
+                lineages.extend(own);
                 let (id, name) = (old.summary.run.id.clone(), old.summary.run.name.clone());
                 let (notes, differences) = (with_this.notes.clone(), with_this.differences.clone());
                 found.push((old, BaselineRun { id, name, notes, differences }));
@@ -475,6 +512,13 @@ impl Before<'_> {
         }
         Ok(found)
     }
+}
+
+/// The runs that began before a time and a number, the newest first.
+fn before_in_time(mut runs: Vec<(i64, RunRow)>, end: (i64, RunNo)) -> Vec<RunRow> {
+    runs.retain(|(began, row)| (*began, row.run_no) < end);
+    runs.sort_by_key(|(began, row)| Reverse((*began, row.run_no)));
+    runs.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The last `k` finished, valid runs of the same settings before this one, the newest first, each with what is to be known of it. Where
@@ -593,7 +637,26 @@ async fn post(url: &str, message: String) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use bench_store::conformance::{created, new_run, store_in};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_was_restored_later_is_before_what_was_made_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let mut runs = Vec::new();
+        // the last one came from an archive, of a run that began first
+        for (id, began) in [("second", 20), ("third", 30), ("fourth", 40), ("first", 10)] {
+            runs.push((began, created(store.as_ref(), &new_run(id)).await));
+        }
+        let before = |number: usize| -> Vec<String> {
+            let end = (runs[number].0, runs[number].1.run_no);
+            before_in_time(runs.clone(), end).into_iter().map(|row| row.run_id.0).collect()
+        };
+        assert_eq!(before(1), ["second", "first"]);
+        assert!(before(3).is_empty(), "nothing was before the first");
+    }
 
     #[test]
     fn where_canaries_go_belongs_to_the_version_and_is_no_other_setting() {

@@ -229,7 +229,7 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
     for line in lines {
         let Some(each) = line.runs.first() else { continue };
         let ended: i64 = line.runs.iter().map(|each| each.run.counters.ended()).sum();
-        let questions: u64 = line.runs.iter().map(|each| each.run.spec.sample.n).sum();
+        let questions: u64 = line.runs.iter().map(|each| each.run.sample_size()).sum();
         table.add_row([
             named(line, width),
             line.status(),

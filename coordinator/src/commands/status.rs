@@ -20,8 +20,8 @@ use crate::{
     results,
     runs::client::{has_planner, who_is_missing},
     standing::{
-        Standing,
-        group::find_runs,
+        Standing, find_run,
+        group::RunsOfGroup,
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
@@ -34,9 +34,16 @@ use crate::{
 /// Prints how a run stands, or all open runs, and the workers and queues of a cluster; changes nothing.
 pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     let store = app.open_store().await?;
-    let runs = match &args.run {
-        Some(selector) => find_runs(store.as_ref(), selector).await?,
-        None => {
+    // a group is a list also when one of its runs is left
+    let group = match &args.run {
+        Some(selector) => RunsOfGroup::find(store.as_ref(), selector).await?,
+        None => None,
+    };
+    let is_one = args.run.is_some() && group.is_none();
+    let runs = match (group, &args.run) {
+        (Some(group), _) => group.runs,
+        (None, Some(selector)) => vec![find_run(store.as_ref(), selector).await?],
+        (None, None) => {
             let filter = RunFilter { open: true, limit: Some(MOST_RUNS + 1), controls: true, ..RunFilter::default() };
             let mut runs = store.list_runs(&filter).await?;
             if runs.len() > MOST_RUNS as usize {
@@ -68,7 +75,7 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     }
     if args.json {
         match rows.as_slice() {
-            [one] if args.run.is_some() => out::json(one),
+            [one] if is_one => out::json(one),
             rows => out::json(&rows),
         }
     }

@@ -31,7 +31,7 @@ use crate::{
         fork, group,
         start::{check_detach, check_servers, confirm, look_before_store, new_run, plan},
     },
-    standing::{group::id_of_repeat, naming::check_new},
+    standing::naming::check_new,
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -70,11 +70,17 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let looked = look_before_store(app, spec).await?;
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, repeats).await?;
-    if let Some(existing) = store.run_by_id(&first_of(&run_id, repeats)).await? {
-        return match repeats {
-            Some(n) => group::attach(app, &store, spec, existing, (args, n)).await,
-            None => attach(app, store, spec, existing, args).await,
-        };
+    match repeats {
+        Some(n) => {
+            if let Some(existing) = group::there(store.as_ref(), &run_id, n).await? {
+                return group::attach(app, &store, spec, existing, (args, n)).await;
+            }
+        }
+        None => {
+            if let Some(existing) = store.run_by_id(&run_id).await? {
+                return attach(app, store, spec, existing, args).await;
+            }
+        }
     }
     check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     check_servers(app, store.as_ref(), spec, looked).await?;
@@ -138,11 +144,6 @@ async fn start(app: &App, store: Arc<dyn Store>, checked: Checked<'_>, span: Spa
         planned: Some(measured),
     };
     carry_out(execution, args.detach, &args.output).await
-}
-
-/// Id of the run that is created first.
-fn first_of(run_id: &RunId, repeats: Option<u32>) -> RunId {
-    repeats.map_or_else(|| run_id.clone(), |_| id_of_repeat(run_id, 1))
 }
 
 /// What creating a run came to.

@@ -20,6 +20,7 @@ use super::shards;
 use crate::{
     exit::CliError,
     out::amounts::{counted, points},
+    standing::latency::all_ended,
 };
 
 /// Kind of the run event that tells of a look.
@@ -106,7 +107,9 @@ pub(crate) fn last(run: &RunRow) -> Option<String> {
     let rule = run.spec.stop.as_ref()?;
     match run.looks.made.last() {
         Some(look) => {
-            let on = on_to_the_end(run.looks.to_the_end, run.state);
+            // killed before it was at work again, it is as finished as before, and has not gone on
+            let has_gone_on = run.state == RunState::Finished && all_ended(run);
+            let on = on_to_the_end(run.looks.to_the_end, run.state, has_gone_on);
             Some(format!("{}{on}", told(run, look, run.looks.made.len() - 1)))
         }
         None => Some(format!("{}: first look at {}", rule.goal, counted(rule.due(&run.looks), "question"))),
@@ -114,12 +117,12 @@ pub(crate) fn last(run: &RunRow) -> Option<String> {
 }
 
 /// What becomes of a run behind its looks that was told not to stop by them.
-const fn on_to_the_end(to_the_end: bool, state: RunState) -> &'static str {
+const fn on_to_the_end(to_the_end: bool, state: RunState, has_gone_on: bool) -> &'static str {
     match (to_the_end, state) {
         (false, _) => "",
         (true, RunState::Running | RunState::Paused) => "; it goes on to its end (--no-stop)",
-        (true, RunState::Finished) => "; it went on to its end (--no-stop)",
-        (true, RunState::Cancelled) => "; it was to go on to its end (--no-stop)",
+        (true, RunState::Finished) if has_gone_on => "; it went on to its end (--no-stop)",
+        (true, RunState::Finished | RunState::Cancelled) => "; it was to go on to its end (--no-stop)",
     }
 }
 
@@ -142,9 +145,10 @@ mod tests {
 
     #[test]
     fn a_run_that_has_ended_does_not_go_on() {
-        assert_eq!(on_to_the_end(true, RunState::Running), "; it goes on to its end (--no-stop)");
-        assert_eq!(on_to_the_end(true, RunState::Finished), "; it went on to its end (--no-stop)");
-        assert!(!on_to_the_end(true, RunState::Cancelled).contains("goes on"));
-        assert_eq!(on_to_the_end(false, RunState::Finished), "");
+        assert_eq!(on_to_the_end(true, RunState::Running, false), "; it goes on to its end (--no-stop)");
+        assert_eq!(on_to_the_end(true, RunState::Finished, true), "; it went on to its end (--no-stop)");
+        assert!(!on_to_the_end(true, RunState::Cancelled, false).contains("goes on"));
+        assert!(!on_to_the_end(true, RunState::Finished, false).contains("went on"), "killed before it began");
+        assert_eq!(on_to_the_end(false, RunState::Finished, true), "");
     }
 }

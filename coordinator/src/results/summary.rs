@@ -262,7 +262,7 @@ async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -
     let ended: HashSet<TaskKey> = aggregator.tasks().collect();
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
-        let bank = BankQuestions::read(store, &row).await?;
+        let bank = BankQuestions::read(store, &run.as_asked(&row)).await?;
         let open = bank.asked().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
         missing.extend(open.map(|q| q.question_id.clone()));
     }

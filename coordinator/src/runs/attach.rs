@@ -28,19 +28,50 @@ pub(crate) async fn attach(
     existing: RunRow,
     args: &SubmitArgs,
 ) -> CliResult {
-    check_same(&existing, spec)?;
-    let (wanted, there) = (spec.limits.banks_after, existing.spec.limits.banks_after);
-    if wanted != BanksAfter::Unsaid && wanted != there {
-        return Err(CliError::usage(format!(
-            "run {0} was submitted with another wish for its banks, which stays as it is: leave --clean-after or --keep-banks out; \
-             `bench-coord banks remove {0}` removes them when it has ended",
-            existing.run_id
-        )));
-    }
+    check_goes_with(&existing, spec, &existing.run_id)?;
     out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
     other_labels(&existing, &args.naming).iter().for_each(|said| out::note(said));
     let as_resume = as_resume(&existing.run_id, args);
     resume(app, store, existing, &as_resume).await
+}
+
+/// Refuses a submit whose run exists as another one, or with limits that cannot change any more. `named`: what the submit names, the
+/// run or its group.
+///
+/// # Errors
+/// Exit 2 with what differs.
+pub(crate) fn check_goes_with(existing: &RunRow, spec: &RunSpec, named: &RunId) -> Result<(), CliError> {
+    check_same(existing, spec)?;
+    check_meter(existing, spec, named)?;
+    check_banks_after(existing, spec, named)
+}
+
+/// Refuses to go on with a run as metered that is not, or the other way round: its memory system has made calls that nobody has
+/// counted, and would be led elsewhere in the middle of its banks.
+fn check_meter(existing: &RunRow, spec: &RunSpec, named: &RunId) -> Result<(), CliError> {
+    let id = &existing.run_id;
+    let (is, flag) = match (existing.spec.limits.meter.is_some(), spec.limits.meter.is_some()) {
+        (false, true) => ("without --meter, and what its memory system calls is not counted", "leave --meter out"),
+        (true, false) => ("with --meter", "give --meter"),
+        (true, true) | (false, false) => return Ok(()),
+    };
+    Err(CliError::usage(format!(
+        "run {id} was submitted {is}, which stays as it is: choose another --run-id, or {flag} to go on with it \
+         (`bench-coord resume {named}` does)"
+    )))
+}
+
+/// Refuses another wish for the banks of a run than the one that it was submitted with; one that says none goes on with that.
+fn check_banks_after(existing: &RunRow, spec: &RunSpec, named: &RunId) -> Result<(), CliError> {
+    let (wanted, there) = (spec.limits.banks_after, existing.spec.limits.banks_after);
+    if wanted == BanksAfter::Unsaid || wanted == there {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "run {} was submitted with another wish for its banks, which stays as it is: leave --clean-after or --keep-banks out; \
+         `bench-coord banks remove {named}` removes them when it has ended",
+        existing.run_id
+    )))
 }
 
 /// What is said of a name and of tags that a run which exists has not got, and does not get by being gone on with.
@@ -112,9 +143,49 @@ fn lacks_start(old: &str, new: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::metered::MeterPlan;
     use bench_store::conformance;
 
     use super::*;
+
+    #[tokio::test]
+    async fn p34_a_run_is_not_gone_on_with_as_metered_when_it_is_not_nor_the_other_way_round() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let plain = conformance::new_run("plain");
+        let mut metered = conformance::new_run("metered");
+        metered.spec.limits.meter = Some(MeterPlan::default());
+        let plain_row = conformance::created(store.as_ref(), &plain).await;
+        let metered_row = conformance::created(store.as_ref(), &metered).await;
+        let group = RunId("g".to_owned());
+        let said = |there: &RunRow, here: &RunSpec| {
+            check_goes_with(there, here, &group).err().map(|error| error.message).unwrap_or_default()
+        };
+        assert_eq!([said(&plain_row, &plain.spec), said(&metered_row, &metered.spec)], ["", ""]);
+        let refused = said(&plain_row, &metered.spec);
+        assert!(refused.contains("run plain") && refused.contains("leave --meter out"), "{refused}");
+        assert!(refused.contains("another --run-id") && refused.contains("`bench-coord resume g`"), "{refused}");
+        let refused = said(&metered_row, &plain.spec);
+        assert!(refused.contains("run metered was submitted with --meter"), "{refused}");
+        assert!(refused.contains("give --meter to go on"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn another_wish_for_the_banks_is_refused_and_none_takes_the_one_that_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let mut there = conformance::created(store.as_ref(), &conformance::new_run("g-r1")).await;
+        let (mut here, group) = (there.spec.clone(), RunId("g".to_owned()));
+        there.spec.limits.banks_after = BanksAfter::Removed;
+        for (wanted, is_refused) in
+            [(BanksAfter::Unsaid, false), (BanksAfter::Removed, false), (BanksAfter::Kept, true)]
+        {
+            here.limits.banks_after = wanted;
+            let refused = check_goes_with(&there, &here, &group).err().map(|error| error.message);
+            assert_eq!(refused.is_some(), is_refused, "{wanted:?}: {refused:?}");
+            assert!(refused.is_none_or(|said| said.contains("`bench-coord banks remove g`")));
+        }
+    }
 
     #[tokio::test]
     async fn a_name_and_tags_that_a_run_does_not_get_are_said_to_be_left_out() {

@@ -118,9 +118,10 @@ fn check_baselines(runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
     for run in others {
         let needed = baseline_needed(run.state, run.spec.stop.as_ref(), &run.looks);
         if let Some(baseline) = needed.filter(|baseline| deleted(baseline)) {
+            let reopen = if run.state == RunState::Cancelled { " --reopen" } else { "" };
             return Err(CliError::usage(format!(
                 "run {0} stops as soon as its difference to {baseline} is decided, and without it asks all of its \
-                 questions: name it too, or let it end first (`bench-coord resume {0}`)",
+                 questions: name it too, or let it end first (`bench-coord resume {0}{reopen}`)",
                 run.run_id
             )));
         }
@@ -128,10 +129,11 @@ fn check_baselines(runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The run that one which has not ended is still to be held against.
+/// The run that one which has not come to its end is still to be held against. One that was cancelled is reopened by `retry` and
+/// `resume --reopen`.
 fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Looks) -> Option<&'a str> {
-    let goes_on = matches!(state, RunState::Running | RunState::Paused);
-    match &rule.filter(|rule| goes_on && !rule.is_over(looks))?.goal {
+    let may_go_on = state != RunState::Finished;
+    match &rule.filter(|rule| may_go_on && !rule.is_over(looks))?.goal {
         StopGoal::Decided { run, .. } => Some(run),
         StopGoal::Interval { .. } => None,
     }
@@ -206,12 +208,12 @@ mod tests {
         let rule = |goal| StopRule { goal, looks: vec![50, 200] };
         let (compares, narrow) = (rule(decided), rule(StopGoal::Interval { half_width: 0.03 }));
         let (open, to_the_end) = (Looks::default(), Looks { to_the_end: true, ..Looks::default() });
-        for state in [RunState::Running, RunState::Paused] {
+        for state in [RunState::Running, RunState::Paused, RunState::Cancelled] {
             assert_eq!(baseline_needed(state, Some(&compares), &open), Some("base"), "{state:?}");
         }
         for (state, rule, looks) in [
             (RunState::Finished, Some(&compares), &open),
-            (RunState::Cancelled, Some(&compares), &open),
+            (RunState::Cancelled, Some(&compares), &to_the_end),
             (RunState::Paused, Some(&compares), &to_the_end),
             (RunState::Paused, Some(&narrow), &open),
             (RunState::Paused, None, &open),

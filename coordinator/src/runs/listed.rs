@@ -62,7 +62,7 @@ impl Listed {
         json!({
             "id": run.run_id, "name": run.name, "tags": run.tags, "user": run.user,
             "status": status, "created_ms": run.created_ms,
-            "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.spec.sample.n,
+            "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.sample_size(),
             "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,

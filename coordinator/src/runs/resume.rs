@@ -18,7 +18,7 @@ use crate::{
         local::end_dead_sessions, missing_plan::planner_if_missing, start::check_detach, takers::check_allowed,
         taking_up::take_up,
     },
-    standing::{Standing, check_banks, check_whole, latency::all_ended, outages},
+    standing::{Standing, check_banks, check_whole, is_restored, keeps_banks, latency::all_ended, outages},
 };
 
 /// Goes on with a run, or prints the result of one that is finished.
@@ -30,6 +30,7 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     if args.release_uncertain {
         store.may(Right::Results).await?;
     }
+    let before = run.looks.clone();
     let run = if args.no_stop { to_the_end(app, store.as_ref(), run).await? } else { run };
     // one that has stopped early goes on with what it has left out
     let goes_on = run.spec.stop.is_some() && !all_ended(&run);
@@ -65,6 +66,9 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         release_uncertain(app, store.as_ref(), std::slice::from_ref(&run), &[run.run_no]).await?;
     }
     controls::reopen(store.as_ref(), &mut controls).await?;
+    if run.looks != before {
+        keep_looks(store.as_ref(), &run, &before).await?;
+    }
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it
@@ -87,7 +91,11 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     go_on(execution, args.detach, &args.output).await
 }
 
-/// Lets a run ask all of its questions, whatever its looks say.
+/// A run as it is when it asks all of its questions, whatever its looks say. Nothing is written here: what still refuses it must
+/// leave the run as it is ([`keep_looks`]).
+///
+/// # Errors
+/// Exit 2 for a run without a rule, and as [`check_goes_on`].
 async fn to_the_end(app: &App, store: &dyn Store, run: RunRow) -> Result<RunRow, CliError> {
     if run.spec.stop.is_none() {
         return Err(CliError::usage(format!(
@@ -97,12 +105,36 @@ async fn to_the_end(app: &App, store: &dyn Store, run: RunRow) -> Result<RunRow,
     }
     // also one that has ended asks again from here on
     check_goes_on(app, store, &run).await?;
+    check_can_recall(store, &run).await?;
     let looks = Looks { to_the_end: true, ..run.looks.clone() };
-    if run.looks != looks && !store.set_looks(run.run_no, &run.looks, &looks).await? {
-        let run_id = run.run_id;
-        return Err(CliError::infrastructure(format!("run {run_id} is being looked at just now: try again")));
+    Ok(RunRow { looks, ..run })
+}
+
+/// Refuses more questions of a run that came from an archive without the banks that they would be asked of: a bank that nobody has filled
+/// holds nothing, and every recall from it would find that.
+///
+/// # Errors
+/// Exit 2 with what to do.
+async fn check_can_recall(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    if !keeps_banks(&run.spec) || run.spec.taken_over.asks_filled_banks() || !is_restored(store, run).await? {
+        return Ok(());
     }
-    Ok(store.run(run.run_no).await?)
+    Err(CliError::usage(format!(
+        "--no-stop: run {} came from an archive, and what {} had stored for it did not come along: submit it anew without --stop-when, or \
+         go on with it where it was made",
+        run.run_id, run.spec.system.name
+    )))
+}
+
+/// Writes the looks that a run goes on by, when nothing can refuse it any more.
+///
+/// # Errors
+/// Infrastructure where somebody has looked meanwhile.
+async fn keep_looks(store: &dyn Store, run: &RunRow, before: &Looks) -> Result<(), CliError> {
+    if store.set_looks(run.run_no, before, &run.looks).await? {
+        return Ok(());
+    }
+    Err(CliError::infrastructure(format!("run {} is being looked at just now: try again", run.run_id)))
 }
 
 /// Refuses to ask more questions of a run that is there in part, whose memory system may not be asked here, or whose banks were

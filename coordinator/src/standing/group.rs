@@ -138,7 +138,7 @@ impl RunsOfGroup {
 
     /// Questions of all runs, and how many of them have ended.
     pub(crate) fn questions(&self) -> (u64, u64) {
-        let all = self.runs.iter().map(|run| run.spec.sample.n).sum();
+        let all = self.runs.iter().map(RunRow::sample_size).sum();
         let ended = self.runs.iter().map(|run| u64::try_from(run.counters.ended()).unwrap_or(0)).sum();
         (all, ended)
     }

@@ -6,12 +6,14 @@
 //! | file | question |
 //! |---|---|
 //! | `head` | which members of the body matter, and where do they stand in its text? |
+//! | `members` | what stands in an object or a list, without a tree of it? |
 //! | `names` | which members are not passed on? |
 //! | `prompt` | how many tokens has its prompt? |
 //! | `query` | what may stand in its query? |
 //! | `tools` | which tools may it bring? |
 
 mod head;
+mod members;
 mod names;
 mod prompt;
 mod query;
@@ -30,7 +32,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use self::head::{Head, Raw, each_element};
+use self::{
+    head::{Head, Raw},
+    members::each_element,
+};
 use crate::{
     address::{Address, Operation, Target},
     headers,

@@ -22,6 +22,7 @@ use bench_proto::{
     trace::{StepTrace, TRACEPARENT},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
 use self::{
@@ -155,19 +156,18 @@ impl Endpoint {
     fn new(base_url: &str, key: Option<&SecretString>, scheme: Scheme, model: &str) -> Result<Self, Failure> {
         let secrets = Secrets::of_account(base_url, key.map(ExposeSecret::expose_secret));
         let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
-        let mut query: Vec<(&str, &str)> = query
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-            .collect();
+        // whoever sends them writes their percent signs again
+        let mut query: Vec<(String, String)> = Url::parse(&format!("http://any/?{query}"))
+            .map(|url| url.query_pairs().into_owned().collect())
+            .unwrap_or_default();
         let mut base = base.trim_end_matches('/').to_owned();
         // the newer form of Azure's API has OpenAI's own paths
         if scheme == Scheme::Azure && !base.ends_with("/v1") {
             if !base.contains("/openai/deployments/") {
                 base = format!("{}/openai/deployments/{model}", base.trim_end_matches("/openai"));
             }
-            if !query.iter().any(|(name, _)| *name == "api-version") {
-                query.push(("api-version", AZURE_API_VERSION));
+            if !query.iter().any(|(name, _)| name == "api-version") {
+                query.push(("api-version".to_owned(), AZURE_API_VERSION.to_owned()));
             }
         }
         let mut headers = HeaderMap::new();
@@ -180,7 +180,7 @@ impl Endpoint {
         // the content type is added where the body is: twice is refused by strict servers
         Ok(Self {
             base_url: base,
-            query: query.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            query,
             headers,
             key: key.map_or_else(|| SecretString::from(""), |key| SecretString::from(key.expose_secret().trim())),
             secrets,

@@ -442,6 +442,15 @@ pub trait Imports: Send + Sync {
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
     ) -> StoreResult<()>;
 
+    /// The same for a run that is rebuilt and may go on: each question has its task too, done or given up, so that nothing of it is
+    /// asked again but what a retry opens. Tasks that are there stay.
+    async fn restore_results(
+        &self,
+        run: RunNo,
+        headline_metric: &str,
+        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+    ) -> StoreResult<()>;
+
     /// Stores texts of any tasks; those that are there stay.
     async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()>;
 }

@@ -43,11 +43,16 @@ use bench_systems::{
     BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
     Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
     adapter::{NO_REPLY, UNREACHABLE},
+    filled_again::{self, Held},
 };
 use tokio::sync::Semaphore;
 
 use self::{probe::SystemProbe, started_again::StartedAgain};
-use crate::{banks::BankCache, metering::MeteredRun, routes::memory_route};
+use crate::{
+    banks::BankCache,
+    metering::{MeteredRun, Running},
+    routes::memory_route,
+};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
@@ -173,7 +178,8 @@ impl Guarded {
             };
             let (system, store, banks) = (Arc::clone(&system), Arc::clone(&store), Arc::clone(&banks));
             let (run, is_own) = (run.run_no, route.is_own());
-            let probe = Arc::new(SystemProbe { system, operation, run, store, banks, is_own });
+            let in_flight = metered.as_ref().map(|metered| Arc::clone(&metered.in_flight));
+            let probe = Arc::new(SystemProbe { system, operation, run, store, banks, is_own, in_flight });
             let prober: Weak<SystemProbe> = Arc::downgrade(&probe);
             route.can_be_probed_by(prober);
             (operation, (route, probe))
@@ -208,8 +214,8 @@ impl Guarded {
                 None => None,
             };
             let Some(sent) = route.send() else { continue };
-            let running = self.metered.as_ref().map(|of| of.in_flight.enter(&asked.bank, asked.stage()));
-            let result = self.timed(asked.what, work()).await;
+            let running = self.metered.as_ref().map(|of| Arc::new(of.in_flight.enter(&asked.bank, asked.stage())));
+            let result = self.timed(asked.what, noting(running.as_ref(), work())).await;
             drop((slot, running));
             self.again.note(self.system.started_again()).await;
             let failure = match result {
@@ -314,6 +320,12 @@ impl Guarded {
         }
         Ok(recall)
     }
+}
+
+/// Carries an operation out, of which it is noted when it fills its bank first.
+async fn noting<F: Future>(running: Option<&Arc<Running>>, operation: F) -> F::Output {
+    let Some(running) = running.cloned() else { return operation.await };
+    filled_again::noting(Arc::new(move || Box::new(running.filling()) as Held), operation).await
 }
 
 /// Operations that may be in flight in this process; any number when absent.
@@ -497,6 +509,7 @@ impl MemorySystem for Guarded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metering::InFlight;
 
     #[test]
     fn p39_failures_on_the_way_to_a_memory_server_are_told_from_refusals_and_from_its_own_words() {
@@ -524,6 +537,25 @@ mod tests {
         let server = Capabilities { max_parallel: Some(4), ..any.clone() };
         let of = |can: &Capabilities| [true, false].map(|is_metered| slots(can, is_metered));
         assert_eq!([of(&any), of(&class), of(&server)], [[None, None], [Some(1), None], [Some(4), Some(4)]]);
+    }
+
+    #[tokio::test]
+    async fn p34_what_a_recall_spends_on_filling_its_bank_is_no_part_of_asking() {
+        let in_flight = Arc::new(InFlight::default());
+        in_flight.name("bench-7-g1", 0);
+        let running = Arc::new(in_flight.enter("bench-7-g1", Stage::Recall));
+        let recall = async {
+            let before = in_flight.attribute(None);
+            let filling = filled_again::begins();
+            let meanwhile = in_flight.attribute(None);
+            drop(filling);
+            [before, meanwhile, in_flight.attribute(None)]
+        };
+        let seen = noting(Some(&running), recall).await;
+        assert_eq!(seen, [Stage::Recall, Stage::Retain, Stage::Recall].map(|stage| (Some(0), stage)));
+        drop(running);
+        assert_eq!(in_flight.attribute(None), (None, Stage::Unattributed), "nothing is left of it");
+        assert!(noting(None, async { filled_again::begins().is_none() }).await, "without a meter nobody looks");
     }
 
     #[test]

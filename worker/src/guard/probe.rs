@@ -9,13 +9,17 @@ use bench_proto::{
     dataset::{BankContent, StreamEntry},
     failure::Failure,
     ids::RunNo,
+    metered::Stage,
     outage::Operation,
 };
 use bench_store::{BankRow, BankState, Store, StoreError};
-use bench_systems::{BankRef, MemorySystem, RecallQuery, StepContext};
+use bench_systems::{
+    BankRef, MemorySystem, RecallQuery, StepContext,
+    filled_again::{self, Held},
+};
 
 use super::way_of;
-use crate::banks::BankCache;
+use crate::{banks::BankCache, metering::InFlight};
 
 /// Banks among which one is looked for: those that were begun first.
 const BANKS: std::ops::Range<u32> = 0..16;
@@ -33,6 +37,8 @@ pub(super) struct SystemProbe {
     pub(super) banks: Arc<BankCache>,
     /// Whether this process has started the system.
     pub(super) is_own: bool,
+    /// Where it is noted what the system is doing, in a metered run.
+    pub(super) in_flight: Option<Arc<InFlight>>,
 }
 
 /// A bank that the system knows.
@@ -51,8 +57,9 @@ struct Known {
 impl Prober for SystemProbe {
     async fn probe(&self) -> Probed {
         let Ok(known) = self.known_bank().await else { return Probed::NotMade };
-        let asking = tokio::time::timeout(self.longest(), ask(self.system.as_ref(), self.operation, known.as_ref()));
-        let asked = asking.await.unwrap_or_else(|_| {
+        let asking = self.noting(known.as_ref(), ask(self.system.as_ref(), self.operation, known.as_ref()));
+        let asked = tokio::time::timeout(self.longest(), asking).await;
+        let asked = asked.unwrap_or_else(|_| {
             let seconds = self.longest().as_secs();
             Err(Failure::transient("system_timeout", format!("{}: no reply for {seconds} s", self.operation.name())))
         });
@@ -74,6 +81,14 @@ impl Prober for SystemProbe {
 impl SystemProbe {
     fn longest(&self) -> Duration {
         self.system.capabilities().deadline.unwrap_or(LONGEST)
+    }
+
+    /// Carries a request out. The bank that it has to fill first is noted as one that is being filled.
+    async fn noting<F: Future>(&self, known: Option<&Known>, request: F) -> F::Output {
+        let (Some(in_flight), Some(known)) = (&self.in_flight, known) else { return request.await };
+        let (in_flight, bank) = (Arc::clone(in_flight), known.bank.name.clone());
+        let notes = move || Box::new(in_flight.enter(&bank, Stage::Retain)) as Held;
+        filled_again::noting(Arc::new(notes), request).await
     }
 
     /// A bank that the system knows, the fullest of those that the operation is usually about.

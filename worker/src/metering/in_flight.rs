@@ -31,12 +31,28 @@ pub(crate) struct Running {
     key: (BankKey, Stage),
 }
 
+/// That an operation in flight fills its bank first, until it is dropped.
+pub(crate) struct Filling(Arc<Running>);
+
 /// A bank's name in a memory system, taken apart; a name of other form is a bank of its own.
 fn key_of(name: &str) -> BankKey {
     generation_of(name).map_or_else(|| (name.to_owned(), 0), |(bank, generation)| (bank.to_owned(), generation))
 }
 
 impl State {
+    fn begin(&mut self, key: &(BankKey, Stage)) {
+        *self.running.entry(key.clone()).or_default() += 1;
+    }
+
+    fn end(&mut self, key: &(BankKey, Stage)) {
+        if let Some(count) = self.running.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.running.remove(key);
+            }
+        }
+    }
+
     /// The number of a bank: of this generation, or of one before it, since a bank that is filled again goes on under the next.
     fn number_of(&self, key: &BankKey) -> Option<u32> {
         let earlier = || {
@@ -79,7 +95,7 @@ impl InFlight {
     /// Notes that an operation begins.
     pub(crate) fn enter(self: &Arc<Self>, bank: &str, stage: Stage) -> Running {
         let key = (key_of(bank), stage);
-        *self.lock().running.entry(key.clone()).or_default() += 1;
+        self.lock().begin(&key);
         Running { of: Arc::clone(self), key }
     }
 
@@ -103,15 +119,32 @@ impl InFlight {
     }
 }
 
+impl Running {
+    /// Notes that it fills its bank, which its process was not given, and does not do yet what it is for.
+    pub(crate) fn filling(self: &Arc<Self>) -> Filling {
+        let mut state = self.of.lock();
+        state.end(&self.key);
+        state.begin(&self.retaining());
+        Filling(Arc::clone(self))
+    }
+
+    fn retaining(&self) -> (BankKey, Stage) {
+        (self.key.0.clone(), Stage::Retain)
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.of.lock();
-        if let Some(count) = state.running.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                state.running.remove(&self.key);
-            }
-        }
+        self.of.lock().end(&self.key);
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        let Self(running) = self;
+        let mut state = running.of.lock();
+        state.end(&running.retaining());
+        state.begin(&running.key);
     }
 }
 
@@ -143,5 +176,29 @@ mod tests {
         let later = in_flight.attribute(Some(("bench-7", 3)));
         assert_eq!(later, (Some(0), Stage::Unattributed), "the same bank, filled again since");
         assert!(in_flight.has("bench-8") && !in_flight.has("bench-8-g2") && !in_flight.has("nobank"));
+    }
+
+    #[test]
+    fn p34_a_recall_that_fills_its_bank_first_is_a_retain_until_it_is_filled() {
+        let in_flight = Arc::new(InFlight::default());
+        in_flight.name("bench-7-g1", 0);
+        let stage = || in_flight.attribute(None).1;
+        let enter = |stage| Arc::new(in_flight.enter("bench-7-g1", stage));
+        let (recall, check) = (enter(Stage::Recall), enter(Stage::Check));
+        assert_eq!(stage(), Stage::Unattributed);
+        let filling = recall.filling();
+        assert_eq!(stage(), Stage::Unattributed, "one fills it and the other asks");
+        let waiting = check.filling();
+        assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain), "one fills it and the other waits for that");
+        drop((waiting, check));
+        assert_eq!(stage(), Stage::Retain);
+        drop(filling);
+        assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Recall));
+        let retain = enter(Stage::Retain);
+        drop(recall);
+        drop(retain.filling());
+        assert_eq!(stage(), Stage::Retain);
+        drop(retain);
+        assert_eq!(stage(), Stage::Unattributed, "nothing is in flight");
     }
 }

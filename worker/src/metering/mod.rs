@@ -40,6 +40,7 @@ use tracing::warn;
 
 pub(crate) use self::{
     excuse::{Excuse, Waits},
+    in_flight::{InFlight, Running},
     measures::ModelLabels,
     outages::Outages,
     refused::RefusedCalls,

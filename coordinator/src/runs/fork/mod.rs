@@ -11,7 +11,10 @@ mod source;
 mod spec;
 
 use bench_datasets::LabelFixes;
-use bench_proto::{ids::RunId, spec::RunSpec};
+use bench_proto::{
+    ids::RunId,
+    spec::{RunSpec, TakenOver},
+};
 use bench_store::{Creation, NewRun, Right, RunFilter, RunRow, Runs, Store};
 
 use crate::{
@@ -34,6 +37,7 @@ use crate::{
         },
         execution::Execution,
         executor::RunExecutor,
+        group,
         start::{check_detach, confirm, new_run},
         takers::check_allowed,
     },
@@ -45,7 +49,8 @@ use crate::{
 /// # Errors
 /// What the store meets.
 pub(crate) async fn source_of(store: &dyn Runs, run: &RunRow) -> Result<Option<String>, CliError> {
-    if run.lineage != run.run_id.0 {
+    // a run that earlier releases restored has a lineage of its own, whatever it took over
+    if run.lineage != run.run_id.0 || run.spec.taken_over != TakenOver::default() {
         let events = store.events(run.run_no).await?;
         let forked = events.iter().find(|event| event.kind == FORK_EVENT);
         if let Some((phase, source)) = forked.and_then(|event| event.message.split_once(' ')) {
@@ -77,6 +82,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &spec, existing, args).await;
     }
+    group::check_free(store.as_ref(), &run_id, None).await?;
     check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     app.check_run_accounts(&spec)?;
     if app.deployment()? == Deployment::Local {
@@ -250,6 +256,11 @@ mod tests {
         let fork = conformance::created(store.as_ref(), &fork).await;
         let said = source_of(store.as_ref(), &fork).await.expect("is read");
         assert_eq!(said.as_deref(), Some("answer of source"), "whoever is killed now leaves a fork");
+        let mut restored = fork.clone();
+        restored.lineage = restored.run_id.0.clone();
+        restored.spec.taken_over = TakenOver::of_fork(ForkFrom::Answer.into(), "source", &TakenOver::default());
+        let said = source_of(store.as_ref(), &restored).await.expect("is read");
+        assert_eq!(said.as_deref(), Some("answer of source"), "also one that was restored with a lineage of its own");
         let events = store.events(fork.run_no).await.expect("are read");
         let checked = events.iter().find(|event| event.kind == SELF_CHECK_EVENT).map(|event| event.message.as_str());
         assert_eq!(checked, Some("failed: the gold scores 0"), "and one whose graders are known to be broken");

@@ -32,6 +32,7 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
             source.run_id
         )));
     }
+    check_ended(source)?;
     let imported = source.spec.system.version == IMPORTED_SYSTEM;
     match from {
         ForkFrom::Recall => check_banks(store, source, imported).await,
@@ -45,6 +46,23 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
         }
         ForkFrom::Judge => check_stored(store, source, StepNo::ANSWER, "answered").await,
     }
+}
+
+/// Refuses a run that is over and has questions which never ended, as where it was told to go on to its end and was killed before it
+/// did: a fork would wait for them and never end.
+///
+/// # Errors
+/// Exit 2 with what to do.
+fn check_ended(source: &RunRow) -> Result<(), CliError> {
+    let (all, ended) = (source.sample_size(), u64::try_from(source.counters.ended()).unwrap_or(0));
+    // what somebody else's results do not hold has failed in the fork, and nobody can ask it
+    if ended >= all || source.imported {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "of the {all} questions of run {0} {ended} have ended: `bench-coord resume {0}` asks the others first, so that the fork has them too",
+        source.run_id
+    )))
 }
 
 /// Whether the banks of a run can be recalled from once more.
@@ -218,4 +236,31 @@ fn other_setting(app: &App, source: &RunSpec) -> Option<String> {
         }
     };
     typed.into_iter().find(is_other).map(|(key, _)| format!("--set {key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance::{created, new_run, store_in};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_is_over_before_its_last_question_is_forked_by_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let mut run = created(store.as_ref(), &new_run("a")).await;
+        run.state = RunState::Finished;
+        run.spec.sample.n = 3;
+        run.counters.scored = 2;
+        let refused = check(store.as_ref(), &run, ForkFrom::Answer).await.expect_err("one question never ended");
+        assert!(
+            refused.message.contains("of the 3 questions of run a 2 have ended: `bench-coord resume a`"),
+            "{refused}"
+        );
+        run.counters.infra_error = 1;
+        assert!(check_ended(&run).is_ok(), "what failed has ended");
+        run.counters.infra_error = 0;
+        run.imported = true;
+        assert!(check_ended(&run).is_ok(), "results of others hold what they hold");
+    }
 }

@@ -8,13 +8,14 @@ use bench_proto::{
 };
 use bench_settings::ModelRole;
 use bench_store::RunRow;
-use bench_systems::{BuildContext, Capabilities, registry as systems};
+use bench_systems::{BuildContext, Capabilities, adapter, registry as systems};
 
 use super::{counted::Held, source::check_same_questions};
 use crate::{
     app::{App, Deployment},
     cli::{ForkFrom, SubmitArgs},
     exit::CliError,
+    out,
     planning::{
         self, DEFAULT_CAP, UserPrices, judge_prompts,
         scenario::{self, Fewest},
@@ -238,11 +239,17 @@ impl Fork<'_> {
 
     /// Sets caps, pace and what else stays with the run to its end.
     fn set_limits(&self, spec: &mut RunSpec, prices: UserPrices) -> Result<(), CliError> {
-        let Self { app, args, from, .. } = *self;
-        let before = std::mem::take(&mut spec.limits);
+        let Self { app, args, run, from } = *self;
+        let mut before = std::mem::take(&mut spec.limits);
+        let of_system = (before.meter.take(), before.system_parallel);
         spec.limits = limits(app, args, before, prices)?;
         if from == ForkFrom::Recall {
             spec.limits.latency_probe = planning::latency_probe(app)?;
+            // the memory system is asked again: what it calls is counted as before, and no more is asked of it at once than it takes
+            (spec.limits.meter, spec.limits.system_parallel) = of_system;
+            if !args.dry_run {
+                check_can_be_told(spec, run, args.naming.run_id.as_deref())?;
+            }
         }
         let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
         if spec.limits.is_uncapped() && pays && planning::is_paid(spec) {
@@ -340,7 +347,58 @@ fn limits(app: &App, args: &SubmitArgs, before: Limits, prices: UserPrices) -> R
     Ok(limits)
 }
 
+/// Refuses a fork of a metered run whose memory system nobody here starts, where its person could not tell the system what the meter's
+/// address is for the new run: an id that is drawn is not known before, and the address and key of the source count nothing any more.
+///
+/// # Errors
+/// Exit 2 with how it is told.
+fn check_can_be_told(spec: &RunSpec, source: &RunRow, run_id: Option<&str>) -> Result<(), CliError> {
+    if spec.limits.meter.is_none() || adapter::server_of(&spec.system.settings).is_none() {
+        return Ok(());
+    }
+    let (of, system) = (&source.run_id, &spec.system.name);
+    let Some(id) = run_id else {
+        return Err(CliError::usage(format!(
+            "run {of} is metered and {system} runs elsewhere: it must be told the address and the key that the meter has for the new \
+             run, for those of {of} count nothing any more. Choose an id, start {system} with what `bench-coord meter url ID` prints, \
+             and fork with --run-id ID"
+        )));
+    };
+    out::note(&format!(
+        "run {of} is metered, and so is this one: {system} runs elsewhere and must have been told what `bench-coord meter url {id}` \
+         prints, for the address and the key of {of} count nothing any more"
+    ));
+    Ok(())
+}
+
 /// In a cluster the keys are with the workers, and an estimate needs none.
 fn will_call(app: &App, args: &SubmitArgs) -> Result<bool, CliError> {
     Ok(!args.dry_run && app.deployment()? == Deployment::Local)
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::metered::MeterPlan;
+    use bench_store::conformance;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p34_a_metered_system_elsewhere_is_told_of_a_fork_before_it_is_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let mut new = conformance::new_run("source");
+        new.spec.system.settings.insert(adapter::ADAPTER.to_owned(), json!({ "url": "http://mine" }));
+        let source = conformance::created(store.as_ref(), &new).await;
+        let mut spec = new.spec;
+        assert!(check_can_be_told(&spec, &source, None).is_ok(), "nothing is metered");
+        spec.limits.meter = Some(MeterPlan::default());
+        let refused = check_can_be_told(&spec, &source, None).expect_err("nobody knows its id").message;
+        assert!(refused.contains("`bench-coord meter url ID`") && refused.contains("--run-id ID"), "{refused}");
+        assert!(check_can_be_told(&spec, &source, Some("fork")).is_ok(), "its person knows the id");
+        // what the worker starts is told by the worker
+        spec.system.settings.insert(adapter::ADAPTER.to_owned(), json!({ "start": { "command": ["server"] } }));
+        assert!(check_can_be_told(&spec, &source, None).is_ok());
+    }
 }

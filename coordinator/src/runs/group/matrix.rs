@@ -26,7 +26,7 @@ use crate::{
     planning::{filled, matrix::Cell, self_check::SelfCheckResult},
     results::SELF_CHECK_EVENT,
     runs::{
-        attach::{as_resume, check_same},
+        attach::{as_resume, check_goes_with},
         controls::PlannedGroup,
         executor::RunExecutor,
         resume::NewLimits,
@@ -91,7 +91,7 @@ impl Wanted {
         let (mut taken, mut told) = (BTreeSet::new(), Vec::new());
         let mut next = known.iter().map(|cell| cell.number).max().unwrap_or(0);
         for of in &mut cells {
-            let cell = same_cell(&known, of)?.filter(|cell| taken.insert(cell.number));
+            let cell = same_cell(&id, &known, of)?.filter(|cell| taken.insert(cell.number));
             of.cell.number = cell.map_or_else(
                 || {
                     next += 1;
@@ -99,6 +99,10 @@ impl Wanted {
                 },
                 |cell| cell.number,
             );
+            if let Some(run) = cell.and_then(|cell| cell.runs.first()) {
+                // its further runs are like those that are there: one that is submitted without a wish for its banks takes theirs
+                of.planned.measured.spec.limits.banks_after = run.spec.limits.banks_after;
+            }
             let has = |number: &u32| cell.is_some_and(|cell| cell.runs.iter().any(|run| run.draw() == *number));
             of.missing = (1..=repeats).filter(|number| !has(number)).collect();
             let lacks = |cell: &&CellRows| of.cell.values.keys().any(|axis| !cell.values.contains_key(axis));
@@ -190,18 +194,18 @@ impl GroupCap {
 /// The cell of the group that a cell of the file is: the one with the same values, else one that is the same run.
 ///
 /// # Errors
-/// Exit 2 when the one with the same values is another run.
-fn same_cell<'a>(known: &'a [CellRows], of: &PlannedCell) -> Result<Option<&'a CellRows>, CliError> {
+/// Exit 2 when the one with the same values is another run, is metered where this one is not, or has another wish for its banks.
+fn same_cell<'a>(id: &RunId, known: &'a [CellRows], of: &PlannedCell) -> Result<Option<&'a CellRows>, CliError> {
     let spec = &of.planned.measured.spec;
     if let Some(cell) = known.iter().find(|cell| cell.values == of.cell.values) {
-        cell.runs.iter().try_for_each(|run| check_same(run, spec))?;
+        cell.runs.iter().try_for_each(|run| check_goes_with(run, spec, id))?;
         return Ok(Some(cell));
     }
     // the file may have more axes by now, or fewer: those that both have must say the same
     let same =
         |cell: &CellRows, axis: &String, value: &String| cell.values.get(axis).is_none_or(|other| other == value);
     let fits = |cell: &&CellRows| of.cell.values.iter().all(|(axis, value)| same(cell, axis, value));
-    Ok(known.iter().filter(fits).find(|cell| cell.runs.iter().all(|run| check_same(run, spec).is_ok())))
+    Ok(known.iter().filter(fits).find(|cell| cell.runs.iter().all(|run| check_goes_with(run, spec, id).is_ok())))
 }
 
 /// Creates what is missing in one transaction, takes up what is open, and stays with all of it to the end. The first runs of all

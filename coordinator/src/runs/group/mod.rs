@@ -17,7 +17,7 @@ mod execution;
 pub(crate) mod matrix;
 pub(crate) mod resume;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bench_proto::{ids::RunId, spec::RunSpec};
 use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
@@ -27,19 +27,19 @@ use crate::{
     app::App,
     cli::SubmitArgs,
     exit::{CliError, CliResult},
-    out,
+    out::{self, amounts::counted},
     planning::{filled, self_check::SelfCheckResult},
     results::{
         SELF_CHECK_EVENT,
         repeats::{Draws, filling, nothing_draws},
     },
     runs::{
-        attach::{as_resume, check_same},
+        attach::{as_resume, check_goes_with},
         controls::PlannedGroup,
         executor::RunExecutor,
         start::new_run,
     },
-    standing::group::{RunsOfGroup, id_of_cell, id_of_repeat, member, name_of_repeat},
+    standing::group::{RunsOfGroup, id_of_repeat, name_of_repeat},
 };
 
 /// What creating a group needs of its command.
@@ -56,20 +56,23 @@ pub(crate) struct NewRepeats<'a> {
     pub graders: &'a SelfCheckResult,
 }
 
-/// Refuses an id that a run and a group would share.
+/// Refuses an id that a run and a group would share. A group has its id as long as it has runs, whichever of them were deleted.
 ///
 /// # Errors
 /// Exit 2 with what has it.
 pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32>) -> Result<(), CliError> {
-    let own = store.run_by_id(id).await?.is_some();
-    let mut equals = false;
-    for first in [id_of_repeat(id, 1), id_of_cell(id, 1, 1)] {
-        equals |= store.run_by_id(&first).await?.is_some_and(|run| member(&run));
+    if repeats.is_some() {
+        return match store.run_by_id(id).await? {
+            Some(_) => Err(CliError::usage(format!("{id} is a run already: choose another --run-id"))),
+            None => Ok(()),
+        };
     }
-    match (repeats, own, equals) {
-        (Some(_), true, _) => Err(CliError::usage(format!("{id} is a run already: choose another --run-id"))),
-        (None, _, true) => Err(CliError::usage(format!("{id} is a group of runs already: choose another --run-id"))),
-        _ => Ok(()),
+    match RunsOfGroup::of_id(store, id).await? {
+        Some(group) => Err(CliError::usage(format!(
+            "{id} is a group of runs already ({}): choose another --run-id; `bench-coord resume {id}` goes on with it",
+            counted(group.runs.len() as u64, "run")
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -102,7 +105,10 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
         Creation::Found(existing) => {
             // their locks, where there are some, are taken anew like those of any run that exists
             drop(executors);
-            return attach(app, store, spec, *existing, (new.args, new.repeats)).await;
+            return match there(store.as_ref(), &new.id, new.repeats).await? {
+                Some(group) => attach(app, store, spec, group, (new.args, new.repeats)).await,
+                None => Err(in_the_way(&existing, new.repeats)),
+            };
         }
     };
     let Some(group) = RunsOfGroup::around(store.as_ref(), Some(first)).await? else {
@@ -133,7 +139,35 @@ fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32, shares:
     }
 }
 
-/// Goes on with the group whose first repeat exists, when it is the same run as many times (P30).
+/// What has the ids of a group of so many repeats: the group itself, whichever of its runs are left; a run that is in the way of one of
+/// them is refused.
+///
+/// # Errors
+/// Exit 2 for a matrix of this id, and for a run that has the id of a repeat and is none.
+pub(crate) async fn there(store: &dyn Runs, id: &RunId, repeats: u32) -> Result<Option<RunsOfGroup>, CliError> {
+    if let Some(group) = RunsOfGroup::of_id(store, id).await? {
+        if group.is_matrix() {
+            return Err(CliError::usage(format!(
+                "{id} is a matrix already: choose another --run-id; `bench-coord resume {id}` goes on with it"
+            )));
+        }
+        return Ok(Some(group));
+    }
+    for number in 1..=repeats {
+        if let Some(run) = store.run_by_id(&id_of_repeat(id, number)).await? {
+            return Err(in_the_way(&run, repeats));
+        }
+    }
+    Ok(None)
+}
+
+/// A run has the id of a repeat, and is of no group of this id.
+fn in_the_way(run: &RunRow, repeats: u32) -> CliError {
+    CliError::usage(format!("run {} exists and is none of {repeats} repeats: choose another --run-id", run.run_id))
+}
+
+/// Goes on with a group that exists, when it is the same run as many times (P30). Repeats that were deleted are not made anew: they were
+/// paid for once, and whoever deleted them wanted them gone.
 ///
 /// # Errors
 /// Exit 2 with what differs; else as [`resume::resume`].
@@ -141,18 +175,106 @@ pub(crate) async fn attach(
     app: &App,
     store: &Arc<dyn Store>,
     spec: &RunSpec,
-    existing: RunRow,
+    group: RunsOfGroup,
     (args, repeats): (&SubmitArgs, u32),
 ) -> CliResult {
-    check_same(&existing, spec)?;
-    let found = RunsOfGroup::around(store.as_ref(), Some(existing.clone())).await?;
-    let group = found.filter(|group| group.runs.len() == repeats as usize).ok_or_else(|| {
-        CliError::usage(format!(
-            "run {} exists and is none of {repeats} repeats; choose another --run-id, or the same --repeats",
-            existing.run_id
-        ))
-    })?;
+    group.runs.iter().try_for_each(|run| check_goes_with(run, spec, &group.id))?;
+    let missing = missing_of(&group, repeats)?;
     out::note(&format!("group {} exists with the same settings: going on with it", group.id));
+    if let Some(missing) = missing {
+        out::note(&missing);
+    }
     let as_resume = as_resume(&group.id, args);
     resume::resume(app, store, group, &as_resume).await
+}
+
+/// Which of so many repeats a group has lost, in words; nothing where all are there.
+///
+/// # Errors
+/// Exit 2 for a group of another number of repeats.
+fn missing_of(group: &RunsOfGroup, repeats: u32) -> Result<Option<String>, CliError> {
+    let id = &group.id;
+    let there: BTreeSet<u32> = group.runs.iter().filter_map(RunRow::repeat).collect();
+    if there.last() != Some(&repeats) {
+        let ids: Vec<&str> = group.runs.iter().map(|run| run.run_id.0.as_str()).collect();
+        return Err(CliError::usage(format!(
+            "{id} is a group of other repeats than the {repeats} that are asked for; it has {}: `bench-coord resume {id}` goes on with \
+             these, and another --run-id makes {repeats} new ones",
+            ids.join(", ")
+        )));
+    }
+    let missing: Vec<String> =
+        (1..repeats).filter(|number| !there.contains(number)).map(|number| id_of_repeat(id, number).0).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let verb = |number: usize| if number == 1 { "is" } else { "are" };
+    let are = verb(missing.len());
+    Ok(Some(format!(
+        "{} {are} gone, and {are} not made anew: the group is the {} that {} left; for all {repeats} repeats choose another --run-id",
+        missing.join(", "),
+        counted(there.len() as u64, "run"),
+        verb(there.len())
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance;
+
+    use super::*;
+
+    /// A store with such runs of the group `g`.
+    async fn group_of(folder: &std::path::Path, ids: &[&str]) -> Arc<dyn Store> {
+        let store = conformance::store_in(folder).await;
+        for id in ids {
+            let group = Some(NewGroup { id: "g".to_owned(), cap: None });
+            let _ = store.create_run(&NewRun { group, ..conformance::new_run(id) }).await.expect("is created");
+        }
+        store
+    }
+
+    #[tokio::test]
+    async fn a_group_keeps_its_id_when_its_first_run_was_deleted() {
+        let id = RunId("g".to_owned());
+        for ids in [["g-r2", "g-r3"], ["g-c1-r2", "g-c2-r1"]] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = group_of(folder.path(), &ids).await;
+            let refused = check_free(store.as_ref(), &id, None).await.expect_err("is taken").message;
+            assert!(refused.contains("g is a group of runs already (2 runs)"), "{refused}");
+            assert!(refused.contains("`bench-coord resume g`"), "{refused}");
+            let other = RunId("other".to_owned());
+            assert!(check_free(store.as_ref(), &other, None).await.is_ok());
+            assert!(there(store.as_ref(), &other, 3).await.expect("is read").is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_group_is_found_and_what_is_gone_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = group_of(folder.path(), &["g-r2", "g-r4"]).await;
+        let id = RunId("g".to_owned());
+        let group = there(store.as_ref(), &id, 4).await.expect("is read").expect("is there");
+        let said = missing_of(&group, 4).expect("is the same").expect("two are gone");
+        assert!(said.starts_with("g-r1, g-r3 are gone, and are not made anew: the group is the 2 runs"), "{said}");
+        for other in [1, 2, 3, 5] {
+            let refused = missing_of(&group, other).expect_err("another number").message;
+            assert!(refused.contains("it has g-r2, g-r4: `bench-coord resume g` goes on"), "{refused}");
+        }
+        let whole = RunsOfGroup { id: id.clone(), runs: group.runs.into_iter().take(1).collect() };
+        let said = missing_of(&whole, 2).expect("is the same").expect("one is gone");
+        assert!(said.starts_with("g-r1 is gone, and is not made anew: the group is the 1 run that is left"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn repeats_take_no_id_of_a_matrix_and_none_of_a_run_that_is_in_the_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = group_of(folder.path(), &["g-c2-r1"]).await;
+        let refused = there(store.as_ref(), &RunId("g".to_owned()), 2).await.expect_err("a matrix").message;
+        assert!(refused.contains("g is a matrix already"), "{refused}");
+        let _ = store.create_run(&conformance::new_run("k-r2")).await.expect("is created");
+        let refused = there(store.as_ref(), &RunId("k".to_owned()), 2).await.expect_err("in the way").message;
+        assert!(refused.contains("run k-r2 exists and is none of 2 repeats"), "{refused}");
+        assert!(there(store.as_ref(), &RunId("k".to_owned()), 1).await.expect("is read").is_none());
+    }
 }

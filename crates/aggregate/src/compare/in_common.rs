@@ -1,6 +1,6 @@
 //! What two sides have in common that was paid or made once. A mean has what any one of its runs has.
 
-use std::{collections::BTreeMap, slice};
+use std::collections::BTreeMap;
 
 use bench_proto::{
     metered::Stage,
@@ -39,20 +39,29 @@ impl Member {
 }
 
 /// What makes two runs meet.
-type Keys = fn(&Member) -> &[String];
+type Keys = for<'m> fn(&'m Member) -> Vec<&'m str>;
 /// A run of the first side, one of the second, and the key that both have.
 type Met<'m> = (&'m Member, &'m Member, &'m str);
 
-fn id(run: &Member) -> &[String] {
-    slice::from_ref(&run.id)
+fn id(run: &Member) -> Vec<&str> {
+    vec![run.id.as_str()]
 }
 
-fn lineage(run: &Member) -> &[String] {
-    slice::from_ref(&run.lineage)
+/// The runs whose answers and recalls it has.
+fn sources(run: &Member) -> Vec<&str> {
+    let TakenOver { answers_of, recalls_of, .. } = &run.taken_over;
+    [answers_of, recalls_of].into_iter().flatten().map(String::as_str).collect()
 }
 
-fn calls_of(run: &Member) -> &[String] {
-    &run.calls_of
+/// Its lineage, and what it has of others: of a run that came from an archive its lineage says less.
+fn lineage(run: &Member) -> Vec<&str> {
+    let mut keys = vec![run.lineage.as_str()];
+    keys.extend(sources(run));
+    keys
+}
+
+fn calls_of(run: &Member) -> Vec<&str> {
+    run.calls_of.iter().map(String::as_str).collect()
 }
 
 /// The first run of one side that has a key of a run of the other.
@@ -64,7 +73,7 @@ fn meet<'m>(of_a: &'m [Member], of_b: &'m [Member], (keys_of_a, keys_of_b): (Key
         }
     }
     of_a.iter().find_map(|run| {
-        let met = keys_of_a(run).iter().find_map(|key| known.get(key.as_str()).map(|other| (*other, key.as_str())));
+        let met = keys_of_a(run).into_iter().find_map(|key| known.get(key).map(|other| (*other, key)));
         met.map(|(other, key)| (run, other, key))
     })
 }
@@ -93,7 +102,7 @@ pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
         format!("both sides are run {}", a.summary.run.id)
     } else if let Some((run, ..)) = found(id, id).filter(|_| !single) {
         format!("run {} is a part of both sides", run.id)
-    } else if let Some(met) = found(lineage, lineage) {
+    } else if let Some(met) = found(lineage, lineage).or_else(|| found(sources, id)).or_else(|| found(id, sources)) {
         match (single, named(met)) {
             (true, _) => "the runs share paid answers (one was made from the other)".to_owned(),
             (false, (x, y)) => {
@@ -142,7 +151,7 @@ fn has_filling(summary: &Summary) -> bool {
         || summary.metered.as_ref().is_some_and(|metered| metered.usd_list_of(&Stage::FILLING) > 0.0)
 }
 
-/// That two sides have from one run all that a deterministic scorer looks at.
+/// That two sides have from one run all that a scorer looks at, or all that a judge has said.
 pub(super) struct Copied {
     /// The run that made it.
     pub(super) of: String,
@@ -150,16 +159,28 @@ pub(super) struct Copied {
     pub(super) note: String,
 }
 
-/// What deterministic scorers look at, and the run that made it, where a run of either side has the same because one took it over. A
-/// judge that grades again measures anew.
+/// Whether what a side's judges said was all stored: a fork by the judges of its source hears again what they said there.
+fn heard_again(side: &Side<'_>) -> bool {
+    let used = &side.summary.usage.judge;
+    let has_answers_of_another = side.members.iter().any(|run| run.taken_over.answers_of.is_some());
+    has_answers_of_another && used.calls == 0 && used.cached_calls > 0
+}
+
+/// What scorers look at, and the run that made it, where a run of either side has the same because one took it over. A judge that
+/// grades again measures anew, unless it is the same one and made no call.
 pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied> {
     let sides = [a, b];
-    if sides.iter().any(|side| side.spec.judge_metrics().iter().any(|name| name == metric)) {
+    let is_judged = sides.iter().any(|side| side.spec.judge_metrics().iter().any(|name| name == metric));
+    let same_judges = a.spec.judges == b.spec.judges && a.spec.votes == b.spec.votes;
+    if is_judged && !(same_judges && sides.iter().any(|side| heard_again(side))) {
         return None;
     }
     let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
-    let (what, taken): (_, fn(&TakenOver) -> &Option<String>) =
-        if of_recalls { ("recalls", |taken| &taken.recalls_of) } else { ("answers", |taken| &taken.answers_of) };
+    let (what, taken): (_, fn(&TakenOver) -> &Option<String>) = match (of_recalls, is_judged) {
+        (true, false) => ("recalls", |taken| &taken.recalls_of),
+        (false, false) => ("answers", |taken| &taken.answers_of),
+        (_, true) => ("answers and judgements", |taken| &taken.answers_of),
+    };
     let is_copy = |x: &Member, y: &Member| {
         let [of_x, of_y] = [x, y].map(|run| taken(&run.taken_over).as_deref());
         let took_over = of_x.is_some() || of_y.is_some();

@@ -141,6 +141,61 @@ fn a_judged_run_is_judged_again_where_it_was_restored() {
 }
 
 #[test]
+fn a_stopped_run_asks_where_it_was_restored_only_what_it_left_out() {
+    let provider = Provider::start(&[]);
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "full", "--answerer", "openai:gpt-4o-mini"];
+    let until = ["--stop-when", "ci<=8pt", "--latency-probe", "off", "--run-id", "known", "--display", "none"];
+    let bench = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = bench.run(submit.iter().chain(&until)).expect_code(0);
+    let asked = provider.count("requests");
+    let there = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = there.run(["archive", "fetch", "known", "--restore"]).expect_code(0);
+    let whole = there.run(["resume", "known", "--no-stop", "--json", "--display", "none"]).expect_code(0);
+    assert!(!whole.stderr.contains("UNIQUE"), "{}", whole.stderr);
+    let sample = whole.json()["dataset"]["sample"]["n"].as_u64().expect("a count");
+    assert!(asked < sample, "{asked} of {sample}");
+    assert_eq!(provider.count("requests"), sample, "no question is answered twice");
+}
+
+#[test]
+fn what_failed_is_repeated_where_a_run_was_restored() {
+    let broken = Provider::start(&["--fault-malformed-judge", "1", "--permanent-faults"]);
+    let sound = Provider::start(&[]);
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    let bench = broken.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let first = bench.run(broken.submit(&["--run-id", "first", "--retries", "0"])).expect_code(5).json();
+    let _ = bench.run(["archive", "push", "first"]).expect_code(0);
+    let there = sound.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    let again = there.run(["retry", "first", "--json"]).expect_code(0);
+    assert!(again.stderr.contains("questions are repeated"), "{}", again.stderr);
+    let failed = first["outcomes"]["infra_error"].as_u64().expect("a count");
+    assert_eq!(sound.count("requests"), failed, "answers came along, judgements alone are asked for");
+    assert_eq!(again.json()["outcomes"]["coverage"], 1.0);
+}
+
+#[test]
+fn a_restored_fork_shares_the_answers_of_its_source() {
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    let bench = Bench::new().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = submit(&bench, "first");
+    let _ = bench.run(["rescore", "first", "--scorer", "exact", "--run-id", "fork"]).expect_code(0);
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", &archive);
+    // the source comes behind what was made of it
+    for id in ["fork", "first"] {
+        let _ = there.run(["archive", "fetch", id, "--restore"]).expect_code(0);
+    }
+    let compared = there.run(["compare", "first", "fork", "--metric", "locomo-f1", "--json"]).json();
+    assert_eq!((&compared["independent"], &compared["copied"]), (&json!(false), &json!(true)), "{compared:#}");
+    let listed = there.run(["list", "--json"]).expect_code(0).stdout;
+    assert!(listed.contains("judge of first"), "{listed}");
+}
+
+#[test]
 fn writers_in_the_same_second_lose_nothing() {
     let s3 = S3::start();
     let archive = "s3://bench/races";

@@ -50,6 +50,9 @@ fn judging_again_calls_the_judge_alone() {
     );
     assert_eq!(again["total"]["usd"], 0.0);
     assert_eq!(again["retrieval"], first["retrieval"]);
+    // what the judge said once is no evidence twice
+    let gated = bench.run(["gate", "again", "--baseline", "first", "--json"]).expect_code(6).json();
+    assert!(gated["checks"].to_string().contains("nothing was measured anew"), "{gated:#}");
     // another judge with three votes
     let voted = ["rejudge", "first", "--judge", "openai:gpt-4o", "--votes", "3", "--run-id", "voted", "--json"];
     let estimate = bench.run(voted.iter().chain(&["--dry-run"])).expect_code(0).json();
@@ -293,6 +296,29 @@ fn a_fork_that_cannot_be_is_refused_before_anything_is_started() {
     for from in ["recall", "answer"] {
         assert!(refused(&bench, &["grades", "--from", from]).contains("was imported"), "{from}");
     }
+}
+
+/// What a fork asks of a metered memory system is counted too, and a system elsewhere has to know of the fork before.
+#[test]
+fn p34_a_fork_that_recalls_anew_is_metered_as_its_source_is() {
+    let fake = Fake::start("jeffs-brain");
+    let provider = Provider::start(&[]);
+    let bench = provider.bench().with_env("JB_URL", fake.url());
+    let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "2", "--sample", "2", "--system", "jeffs-brain"];
+    let submit = [&submit[..], &["--meter", "--answerer", "extractive", "--display", "none", "--run-id", "a"]].concat();
+    let _ = bench.run(submit).expect_code(0);
+    let fork = ["submit", "--fork", "a", "--from", "recall", "--display", "none"];
+    let drawn = bench.run(fork).expect_code(2).stderr;
+    assert!(drawn.contains("`bench-coord meter url ID`") && drawn.contains("--run-id ID"), "{drawn}");
+    let named = bench.run(fork.iter().chain(&["--run-id", "f"])).expect_code(0).stderr;
+    assert!(named.contains("`bench-coord meter url f`"), "{named}");
+    // one that is not metered is told that it is none
+    let told = bench.run(["meter", "url", "f"]).stderr;
+    assert!(!told.contains("is not metered"), "{told}");
+    let plain = ["submit", "--fork", "a", "--from", "answer", "--display", "none", "--run-id", "plain"];
+    let _ = bench.run(plain).expect_code(0);
+    let told = bench.run(["meter", "url", "plain"]).expect_code(2).stderr;
+    assert!(told.contains("run plain is not metered"), "{told}");
 }
 
 #[test]

@@ -239,6 +239,35 @@ fn p34_a_kill_loses_no_call_of_the_memory_system() {
     assert!(!bench.path().join(".bench/bench.db.v.meter").exists(), "it ends with the run");
 }
 
+/// A class forgets with its process: what the next one is given again is filling, although a question waits for it.
+#[test]
+fn p34_a_bank_that_a_resume_fills_again_is_no_part_of_what_a_question_costs() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let submit = |more: &[&str]| {
+        let size = ["--max-banks", "1", "--sample", "12"];
+        bench.run(submit_sim(&[&METERED[..], &size, more].concat()))
+    };
+    let calls = |report: &Value, stage: &str| {
+        let stages = report["metered"]["by_stage"].as_array().expect("a list");
+        stages.iter().find(|of| of["stage"] == stage).map_or(0, |of| of["calls"].as_u64().expect("a number"))
+    };
+    let whole = submit(&["--run-id", "whole"]).expect_code(0).json();
+    let (filling, asking) = (calls(&whole, "retain"), calls(&whole, "recall"));
+    assert!(filling > 20 && asking > 6, "{}", whole["metered"]);
+    // the bank is filled, and some of its questions are asked
+    let cap = format!("{}calls", filling + 4);
+    let _ = submit(&["--run-id", "r", "--max-cost", &cap]).expect_code(3);
+    let done = bench.run(["resume", "r", "--max-cost", "100000calls", "--json"]).expect_code(0).json();
+    let metered = &done["metered"];
+    assert!(calls(&done, "retain") >= 2 * filling && calls(&done, "unattributed") == 0, "{metered}");
+    // a question that was asked when the run was paused is asked once more
+    assert!((asking..=asking + 4).contains(&calls(&done, "recall")), "{asking}, then {metered}");
+    let times = number(&done, "/metered/usd_per_question") / number(&whole, "/metered/usd_per_question");
+    assert!((0.9..1.6).contains(&times), "a question costs {times} times as much");
+}
+
 #[test]
 fn p34_faults_on_purpose_are_met_counted_and_said() {
     let provider = Provider::start(&PRICES);
@@ -407,6 +436,20 @@ fn p34_what_cannot_be_metered_is_refused_before_anything_is_made() {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
+}
+
+/// A run goes on as it was submitted, or not at all.
+#[test]
+fn p34_a_metered_run_is_not_gone_on_with_as_one_without_a_meter() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let _ = bench.run(submit(&["--run-id", "a"])).expect_code(0);
+    let paid = provider.paid();
+    let without: Vec<&str> = submit(&["--run-id", "a"]).into_iter().filter(|flag| *flag != "--meter").collect();
+    let refused = bench.run(without).expect_code(2).stderr;
+    assert!(refused.contains("run a was submitted with --meter") && refused.contains("resume a"), "{refused}");
+    assert!((provider.paid() - paid).abs() < 1e-12, "nothing was asked");
 }
 
 /// The official SDK inside of a memory system: whole replies, streams, tools, structured replies and embeddings.

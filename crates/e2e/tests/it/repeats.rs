@@ -6,7 +6,7 @@ use std::{
 };
 
 use bench_testkit::{
-    bench::{Bench, Done, signal, wait},
+    bench::{Bench, Done, signal, submit_sim, wait},
     cluster::{Cluster, wait_until_ready},
     process::{Process, wait_until},
     provider::{KEY, Provider},
@@ -135,7 +135,7 @@ fn p30_a_group_is_submitted_once_and_what_makes_no_sense_is_refused() {
     assert!(again.stderr.contains("going on with it"), "{}", again.stderr);
     assert_eq!((digests(&again.json()), provider.count("requests")), (digests(&first), requests));
     for (more, words) in [
-        (&["--repeats", "3"][..], "none of 3 repeats"),
+        (&["--repeats", "3"][..], "a group of other repeats than the 3 that are asked for"),
         (&["--repeats", "2", "--top-k", "3"], "exists with other settings"),
         (&[], "a group of "),
         (&["--repeats", "0"], "0 is not in 1..=1000"),
@@ -155,6 +155,40 @@ fn p30_a_group_is_submitted_once_and_what_makes_no_sense_is_refused() {
     let (one, three) = (estimate(&[]), estimate(&["--repeats", "3"]));
     assert_eq!((&three["repeats"], 3 * one["calls"].as_u64().expect("calls")), (&json!(3), 3 * CALLS));
     assert_eq!(three["calls"], json!(3 * CALLS));
+}
+
+/// A group is found by what is left of it: no other run takes its id, and the same submit goes on with the rest.
+#[test]
+fn p30_a_group_whose_first_run_was_deleted_keeps_its_id_and_goes_on() {
+    let bench = Bench::new();
+    let flags = ["--preset", "quick", "--run-id", "k", "--latency-probe", "off", "--display", "none"];
+    let run = |more: &[&'static str]| bench.run(submit_sim(&[&flags[..], more].concat()));
+    let _ = run(&["--repeats", "3"]).expect_code(0);
+    let _ = bench.run(["delete", "k-r1", "--yes"]).expect_code(0);
+    let alone = run(&[]).expect_code(2).stderr;
+    assert!(alone.contains("k is a group of runs already (2 runs)"), "{alone}");
+    let other = run(&["--repeats", "2"]).expect_code(2).stderr;
+    assert!(other.contains("it has k-r2, k-r3: `bench-coord resume k` goes on with these"), "{other}");
+    let same = run(&["--repeats", "3"]).expect_code(0);
+    assert!(same.stderr.contains("k-r1 is gone, and is not made anew"), "{}", same.stderr);
+    let status = bench.run(["status", "k", "--json"]).expect_code(0).json();
+    assert_eq!(status.as_array().map(Vec::len), Some(2), "{status}");
+
+    // a group is a list, however many of its runs are left
+    let _ = bench.run(["delete", "k-r2", "--yes"]).expect_code(0);
+    let status = bench.run(["status", "k", "--json"]).expect_code(0).json();
+    assert_eq!((status.as_array().map(Vec::len), &status[0]["id"]), (Some(1), &json!("k-r3")), "{status}");
+    assert!(bench.run(["status", "k-r3", "--json"]).expect_code(0).json().is_object());
+
+    // the same of a matrix without the first run of its first cell
+    let cells = ["--preset", "quick", "--system", "bm25,none", "--run-id", "m", "--latency-probe", "off"];
+    let _ = bench.run(submit_sim(&cells)).expect_code(0);
+    let _ = bench.run(["delete", "m-c1-r1", "--yes"]).expect_code(0);
+    for more in [&["--run-id", "m"][..], &["--run-id", "m", "--repeats", "2"]] {
+        let refused = bench.run(submit_sim(&[&["--preset", "quick"][..], more].concat()));
+        let said = refused.expect_code(2).stderr;
+        assert!(said.contains("`bench-coord resume m` goes on with it"), "{said}");
+    }
 }
 
 /// A gate holds the mean of repeats against a floor, and against the mean of others.

@@ -104,6 +104,20 @@ fn p46_a_run_ends_when_its_score_is_known_and_goes_on_when_it_is_told_to() {
 }
 
 #[test]
+fn what_refuses_a_run_that_was_to_go_on_leaves_it_as_it_stopped() {
+    let bench = Bench::new();
+    let stopped = bench.run(submit("known", "bm25", "ci<=8pt")).expect_code(0).json();
+    // it has counted dollars
+    let refused = bench.run(["resume", "known", "--no-stop", "--max-cost", "9 calls"]).expect_code(2);
+    assert!(refused.stderr.contains("has counted dollars"), "{}", refused.stderr);
+    let status = bench.run(["status", "known"]).expect_code(0).stdout;
+    assert!(!status.contains("--no-stop"), "{status}");
+    let fork = ["submit", "--fork", "known", "--from", "answer", "--run-id", "fork", "--json", "--display", "none"];
+    let fork = bench.run(fork).expect_code(0).json();
+    assert_eq!(fork["result_digest"], stopped["result_digest"]);
+}
+
+#[test]
 fn p46_a_run_ends_when_its_difference_to_another_is_decided() {
     let bench = Bench::new();
     let _ = whole(&bench, "before", "bm25").expect_code(0);
@@ -133,6 +147,10 @@ fn p46_a_run_ends_when_its_difference_to_another_is_decided() {
         .json();
     assert_eq!(fork["result_digest"], same["result_digest"]);
     assert!(fork["dataset"]["sample"]["notes"].to_string().contains("stopped early"), "{}", fork["dataset"]["sample"]);
+    // a list counts what was asked, as the report does
+    let listed = bench.run(["list", "--json"]).expect_code(0).json();
+    let row = listed.as_array().into_iter().flatten().find(|row| row["id"] == "same").expect("is listed").clone();
+    assert_eq!((&row["questions"], &row["ended"]), (&same["dataset"]["sample"]["n"], &row["questions"]), "{row}");
     let status = bench.run(["status", "same"]).expect_code(0).stdout;
     assert!(status.contains("look"), "{status}");
 }

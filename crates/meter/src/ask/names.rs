@@ -9,10 +9,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{
-    head::{HEAD, each_element},
-    prompt::READ,
-};
+use super::{head::HEAD, members::each_element, prompt::READ};
 use crate::refusal::Rejection;
 
 /// What has gateways ask other models or other servers (OpenRouter, LiteLLM), or holds members that they put beside these.

@@ -14,7 +14,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::head::each_member;
+use super::members::each_member;
 use crate::address::Operation;
 
 /// Tokens around each message of a chat: its role and separators (OpenAI's published recipe).

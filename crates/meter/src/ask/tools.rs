@@ -4,7 +4,8 @@
 use serde_json::value::RawValue;
 
 use super::{
-    head::{Raw, each_element, each_member},
+    head::Raw,
+    members::{each_element, each_member},
     names::folded,
 };
 use crate::refusal::Rejection;

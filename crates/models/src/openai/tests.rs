@@ -156,6 +156,17 @@ async fn an_attempt_sends_what_it_should_and_reads_what_came() {
 }
 
 #[tokio::test]
+async fn the_query_of_a_base_url_is_sent_as_it_is_written() {
+    let server = Server::start(|_, _, uri, _| {
+        assert_eq!(uri.query(), Some("key=a%3D%2Fb&api-version=1"));
+        completion("x")
+    })
+    .await;
+    let model = server.model_with(HttpSettings::default(), "?key=a%3D%2Fb&api-version=1");
+    assert_eq!(model.attempt(&request(), None).await.result.expect("a reply").text, "x");
+}
+
+#[tokio::test]
 async fn each_header_is_sent_once_by_every_provider() {
     let key = SecretString::from(KEY);
     for name in ["openai", "azure", "anthropic", "embeddings"] {

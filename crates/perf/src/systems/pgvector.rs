@@ -115,7 +115,7 @@ impl<'a> Hand<'a> {
         let table: String = sqlx::query_scalar(newest).fetch_one(&mut *connection).await?;
         // what was just written is looked through once by whoever comes first
         sqlx::query(AssertSqlSafe(format!("VACUUM ANALYZE {table}"))).execute(&mut *connection).await?;
-        let distance = "embedding <=> $1::text::vector";
+        let distance = "embedding <=> (SELECT $1::text::vector)";
         let same = format!(
             "SELECT id, session, body, distance FROM (SELECT n, id, session, body, \
              coalesce(nullif({distance}, 'NaN'), 1) AS distance FROM {table} \

@@ -101,6 +101,8 @@ macro_rules! store_conformance {
             facts_and_steps_are_read_in_pages,
             texts_come_back_with_their_questions,
             imported_results_are_results,
+            restored_results_are_not_asked_again,
+            what_failed_before_it_was_restored_is_repeated,
             forks_begin_where_another_run_ended,
             forks_take_banks_over_whole,
             p20_steps_tell_when_they_were_stored,

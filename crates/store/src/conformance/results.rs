@@ -2,12 +2,15 @@
 
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
-    ids::{TaskKey, TaskKind},
-    step::{Opens, StepNo},
+    failure::Failure,
+    ids::{Role, RunNo, TaskKey, TaskKind},
+    step::{Opens, StepFacts, StepNo, Timing},
 };
 
-use super::{Fresh, HEADLINE, Scene, answer_text, bank, new_run, question_facts, recall_text};
-use crate::NewRun;
+use super::{
+    Fresh, HEADLINE, Scene, answer_text, answered, bank, ending, new_run, question_facts, recall_text, recalled, scored,
+};
+use crate::{AdoptedQuestion, BankState, NewRun, RetryScope, RunState, Store};
 
 /// Pages follow each other without gaps or repeats.
 pub async fn facts_and_steps_are_read_in_pages(fresh: &Fresh) {
@@ -98,4 +101,83 @@ pub async fn imported_results_are_results(fresh: &Fresh) {
     assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 4);
     let texts = store.question_texts(run, &[TaskKey::question(0, 1)]).await.expect("are read");
     assert_eq!(texts, [(TaskKey::question(0, 1), StepNo::ANSWER, answer_text("answer 1"))]);
+}
+
+/// Questions of two banks as an archive brings them: one has its score, one failed behind its answer, one before its recall. A vote
+/// on the second one was given.
+const SCORED: TaskKey = TaskKey::question(0, 0);
+const JUDGED_NOT: TaskKey = TaskKey::question(0, 1);
+const VOTE: TaskKey = TaskKey::judge(0, 1, 0, 0);
+const FOUND_NOT: TaskKey = TaskKey::question(1, 0);
+
+/// Rebuilds a run of them, twice over as where it was cut.
+async fn restored(store: &dyn Store) -> RunNo {
+    let run = store.create_run(&new_run("restored")).await.expect("is created");
+    let failure = Failure::permanent("timeout", "was slow");
+    let failed = StepFacts::Failed { failure, usage: Default::default(), timing: Timing::default() };
+    let both = vec![(StepNo::RECALL, recall_text("found")), (StepNo::ANSWER, answer_text("said"))];
+    let steps = [(StepNo::RECALL, recalled()), (StepNo::ANSWER, answered())].into_iter().zip(&both);
+    let steps = steps.map(|((step, facts), (_, text))| (step, facts, Some(text.clone())));
+    let failed_questions = [
+        AdoptedQuestion { task: JUDGED_NOT, steps: steps.chain([(StepNo::FAILED, failed.clone(), None)]).collect() },
+        AdoptedQuestion { task: FOUND_NOT, steps: vec![(StepNo::FAILED, failed, None)] },
+    ];
+    let results = [
+        (question_facts(SCORED, Outcome::Scored, 1.0), both.clone()),
+        (question_facts(JUDGED_NOT, Outcome::InfraError, 0.0), both),
+        (question_facts(FOUND_NOT, Outcome::InfraError, 0.0), Vec::new()),
+    ];
+    for _ in 0..2 {
+        let banks = [bank(0, &[(1, &[0, 1])]), bank(1, &[(1, &[0])])];
+        store.adopt(run, &banks, &[]).await.expect("are adopted");
+        store.adopt(run, &[], &failed_questions).await.expect("are adopted");
+        store.restore_results(run, HEADLINE, &results).await.expect("are restored");
+        store.put_texts(run, &[(VOTE, StepNo::JUDGE, answer_text("yes"))]).await.expect("are stored");
+    }
+    store.finish_plan(run).await.expect("is planned");
+    run
+}
+
+/// What came from an archive has its tasks: whoever goes on with the run plans and concludes none of it anew.
+pub async fn restored_results_are_not_asked_again(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let run = restored(store).await;
+    for _ in 0..2 {
+        let swept = store.sweep(run).await.expect("is swept");
+        assert_eq!((swept.opened, swept.to_conclude), (vec![], vec![]));
+    }
+    for role in Role::ALL {
+        assert_eq!(store.ready_tasks(run, role, 10).await.expect("are read"), [], "{role}");
+    }
+    let counters = store.run(run).await.expect("is read").counters;
+    assert_eq!((counters.scored, counters.infra_error, counters.banks_ready), (1, 2, 2));
+    assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 3);
+}
+
+/// A retry goes on from what a failed question had, fills the bank that nobody has filled, and leaves what has its score.
+pub async fn what_failed_before_it_was_restored_is_repeated(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let run = restored(store).await;
+    assert!(store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await.expect("is set"));
+    assert_eq!(store.reopen(run, RetryScope::Errors).await.expect("reopens"), 2);
+    assert!(store.set_run_state(run, &[RunState::Paused], RunState::Running, None).await.expect("is set"));
+    let session = store.open_session("w1", "local", "{}").await.expect("a session opens");
+    let scene = Scene { store, run, session };
+    assert_eq!(scene.ready(Role::Question).await, [JUDGED_NOT], "the other one waits for its bank");
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(1, 0)]);
+    assert_eq!((scene.bank(0).await.generation, scene.bank(1).await.generation), (1, 2));
+    let steps = store.question_steps(run, &[JUDGED_NOT]).await.expect("are read");
+    assert_eq!(steps.iter().map(|step| step.step).collect::<Vec<_>>(), [StepNo::RECALL, StepNo::ANSWER]);
+    let texts = store.question_texts(run, &[JUDGED_NOT]).await.expect("are read");
+    let texts: Vec<_> = texts.iter().map(|(task, step, _)| (*task, *step)).collect();
+    assert_eq!(texts, [(JUDGED_NOT, StepNo::RECALL), (JUDGED_NOT, StepNo::ANSWER)], "a vote is given anew");
+    let epoch = scene.claim(JUDGED_NOT).await.epoch;
+    assert!(epoch > 1, "whoever claims it reads its steps");
+    let end = ending(run, JUDGED_NOT, StepNo::SCORE, epoch, scored(1.0), Opens::Nothing);
+    assert_eq!(scene.commit(&[end]).await.to_conclude, [(run, JUDGED_NOT)]);
+    scene.retain(1, 0, 0, 1).await;
+    scene.prove(1, 0).await;
+    assert_eq!(scene.bank(1).await.state, BankState::Ready);
+    scene.answer(FOUND_NOT, 1.0, Opens::Nothing).await;
+    assert_eq!(scene.ready(Role::Question).await, []);
 }

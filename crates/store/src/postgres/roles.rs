@@ -106,6 +106,8 @@ const GRANTS: &[Grant] = &[
     // what came of it
     grant(WORK, "checkpoints", "INSERT, DELETE"),
     grant(WORK, "texts", "INSERT"),
+    // a retry of what came from an archive
+    grant(COORDINATE, "texts", "DELETE"),
     grant(WORK, "facts", "INSERT"),
     grant(COORDINATE, "facts", "DELETE"),
     grant(COORDINATE, "summaries", "INSERT"),

@@ -6,9 +6,11 @@ use bench_proto::{
     ids::{RunId, RunNo},
     money::PicoUsd,
     spec::RunSpec,
-    stop::Looks,
+    stop::{Looks, Opened},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::BankRow;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -196,6 +198,14 @@ impl RunRow {
     pub fn sample_size(&self) -> u64 {
         let stopped = self.looks.stopped().filter(|_| self.spec.stop.is_some());
         stopped.map_or(self.spec.sample.n, |look| look.asked)
+    }
+
+    /// A bank of the run as far as the run asks it: one that was told to go on to its end asks what it had left out too, also
+    /// before a sweep has opened it.
+    #[must_use]
+    pub fn as_asked<'b>(&self, bank: &'b BankRow) -> Cow<'b, BankRow> {
+        let opened = if self.looks.to_the_end { bank.with_opened(Opened::All) } else { None };
+        opened.map_or(Cow::Borrowed(bank), Cow::Owned)
     }
 
     /// Questions that have to have ended before anything follows: the next look, or the end.

@@ -23,7 +23,7 @@ use crate::{
 /// Questions of one statement.
 const PART: usize = 1_000;
 /// Lease epoch of a task with adopted steps: its first claim is above 1, and so reads them.
-const WITH_STEPS: i64 = 1;
+pub(super) const WITH_STEPS: i64 = 1;
 
 /// Banks in state ready at their last segment, and their retain and ready tasks done.
 async fn adopt_banks(conn: &mut dyn Conn, run: RunNo, batch: Batch, new: Vec<NewBank>) -> StoreResult<()> {
@@ -62,7 +62,7 @@ async fn adopt_banks(conn: &mut dyn Conn, run: RunNo, batch: Batch, new: Vec<New
 }
 
 /// Inserts tasks that are not there; returns those that are new.
-async fn insert_tasks(
+pub(super) async fn insert_tasks(
     conn: &mut dyn Conn,
     run: RunNo,
     tasks: &[TaskKey],

@@ -5,9 +5,10 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{RunNo, TaskKey},
     step::{StepNo, StepText},
+    task::TaskState,
 };
 
-use super::{Backend, Batch, Conn, Sql, SqlStore, args, conclude};
+use super::{Backend, Batch, Conn, Sql, SqlStore, args, conclude, forks};
 use crate::{Imports, StoreResult, codec::to_frame};
 
 /// Questions of one transaction.
@@ -23,13 +24,26 @@ pub(super) async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -
     conn.execute(&INSERT, args![run.0, texts]).await.map(drop)
 }
 
-#[async_trait]
-impl<B: Backend> Imports for SqlStore<B> {
-    async fn import_results(
+/// Stores the tasks of questions that have ended: done where they have a score, given up where not. Without them a sweep of a run that
+/// goes on would plan its questions anew.
+async fn store_ended_tasks(conn: &mut dyn Conn, run: RunNo, facts: &[QuestionFacts]) -> StoreResult<()> {
+    let (scored, failed): (Vec<&QuestionFacts>, Vec<&QuestionFacts>) =
+        facts.iter().partition(|facts| facts.outcome.has_score());
+    for (state, ended) in [(TaskState::Done, scored), (TaskState::Failed, failed)] {
+        let tasks: Vec<TaskKey> = ended.iter().map(|facts| facts.task).collect();
+        forks::insert_tasks(conn, run, &tasks, state, forks::WITH_STEPS, true).await?;
+    }
+    Ok(())
+}
+
+impl<B: Backend> SqlStore<B> {
+    /// Stores facts and texts of questions that have ended, and their tasks where the run may go on.
+    async fn store_results(
         &self,
         run: RunNo,
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+        with_tasks: bool,
     ) -> StoreResult<()> {
         for part in results.chunks(PART) {
             let facts: Vec<QuestionFacts> = part.iter().map(|(facts, _)| facts.clone()).collect();
@@ -46,6 +60,9 @@ impl<B: Backend> Imports for SqlStore<B> {
             self.backend
                 .write(move |conn| {
                     Box::pin(async move {
+                        if with_tasks {
+                            store_ended_tasks(conn, run, &facts).await?;
+                        }
                         store_texts(conn, run, texts).await?;
                         conclude::store(conn, run, &metric, &facts, rows).await.map(drop)
                     })
@@ -53,6 +70,27 @@ impl<B: Backend> Imports for SqlStore<B> {
                 .await?;
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Imports for SqlStore<B> {
+    async fn import_results(
+        &self,
+        run: RunNo,
+        headline_metric: &str,
+        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+    ) -> StoreResult<()> {
+        self.store_results(run, headline_metric, results, false).await
+    }
+
+    async fn restore_results(
+        &self,
+        run: RunNo,
+        headline_metric: &str,
+        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+    ) -> StoreResult<()> {
+        self.store_results(run, headline_metric, results, true).await
     }
 
     async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()> {

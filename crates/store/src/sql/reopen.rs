@@ -65,7 +65,12 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
             let of_bank = || candidates.iter().filter(|c| c.task.bank() == bank.bank_no);
             // what is gone has to be stored again
             let lost = |c: &Candidate| c.lost && !c.recalled;
-            if bank.state == BankState::Failed || of_bank().any(closed) || of_bank().any(lost) {
+            // of a run that came from an archive or took its recalls over, no memory system holds the bank
+            let never_filled =
+                bank.position == 0 && until > 0 && bank.filled.is_none() && bank.state == BankState::Ready;
+            let needs_it = |c: &Candidate| never_filled && !c.recalled && c.state == TaskState::Failed;
+            let needs_another = |c: &Candidate| closed(c) || lost(c) || needs_it(c);
+            if bank.state == BankState::Failed || of_bank().any(needs_another) {
                 anew.insert(bank.bank_no, bank.position);
                 banks_ready -= i64::from(banks::is_complete(&bank));
             }
@@ -186,12 +191,40 @@ async fn reopen_tasks(
     let votes: Vec<TaskKey> = rows.iter().map(|row| task_key(row, 0)).collect::<StoreResult<_>>()?;
     let ends: Vec<TaskKey> = questions.iter().chain(&votes).copied().collect();
     conn.execute(&FORGET, args![run.0, batch(&ends)]).await?;
+    forget_strays(conn, run, &questions).await?;
     conn.execute(&REOPEN, args![run.0, batch(&ends)]).await?;
     let unplanned =
         candidates.iter().filter(|c| !c.recalled && c.state == TaskState::Failed && anew.contains_key(&c.task.bank()));
     let unplanned: Vec<TaskKey> = unplanned.map(|c| c.task).collect();
     conn.execute(&UNPLAN, args![run.0, batch(&unplanned)]).await?;
     count_votes(conn, run, batch(&questions)).await
+}
+
+/// Removes texts of questions and their votes that belong to no stored step, as of what came from an archive: the step is done again,
+/// and brings a text of its own.
+async fn forget_strays(conn: &mut dyn Conn, run: RunNo, questions: &[TaskKey]) -> StoreResult<()> {
+    static STRAYS: Sql = Sql::new(|| {
+        "SELECT x.task_key, x.step_no FROM @rows($2: low int, high int) AS b \
+         JOIN texts AS x ON x.run_no = @each($1, b.low) AND x.task_key BETWEEN b.low AND b.high \
+         WHERE NOT EXISTS (SELECT 1 FROM checkpoints AS c WHERE c.run_no = x.run_no AND c.task_key = x.task_key \
+         AND c.step_no = x.step_no)"
+            .to_owned()
+    });
+    static FORGET: Sql = Sql::new(|| {
+        "DELETE FROM texts WHERE (run_no, task_key, step_no) IN \
+         (SELECT @each($1, b.task), b.task, b.step FROM @rows($2: task int, step int) AS b)"
+            .to_owned()
+    });
+    let ranges: Vec<(TaskKey, TaskKey)> =
+        questions.iter().flat_map(|question| [(*question, *question), question.judges()]).collect();
+    let batch = Batch::default().int(ranges.iter().map(|(low, _)| low.0)).int(ranges.iter().map(|(_, high)| high.0));
+    let strays = conn.fetch(&STRAYS, args![run.0, batch]).await?;
+    if strays.is_empty() {
+        return Ok(());
+    }
+    let column = |at: usize| strays.iter().map(|row| row.int(at)).collect::<StoreResult<Vec<i64>>>();
+    let batch = Batch::default().int(column(0)?).int(column(1)?);
+    conn.execute(&FORGET, args![run.0, batch]).await.map(drop)
 }
 
 /// Sets the counters of questions whose votes were reopened.

@@ -394,12 +394,13 @@ impl Database {
         rows.iter().map(read).collect()
     }
 
-    /// The statement that searches. A vector of zeros is as near to all others as one at a right angle; its distance is no number.
+    /// The statement that searches. A vector of zeros is as near to all others as one at a right angle; its distance is no number. What is
+    /// asked for is read once, by a statement of its own within: a plan that does not know it would read its text again for each row.
     fn select(&self, bank: &str, index: Index, among: bool) -> String {
         let table = self.table(bank);
         let seen = "entry < $2 AND (gone IS NULL OR gone >= $2)";
         let among = if among { " AND id = ANY($4)" } else { "" };
-        let distance = "embedding <=> $1::text::vector";
+        let distance = "embedding <=> (SELECT $1::text::vector)";
         match index {
             Index::Exact => format!(
                 "SELECT id, session, body, distance FROM (SELECT n, id, session, body, \

@@ -1,6 +1,12 @@
 //! Updates, withdrawals, labels, parts of sessions and filters reach systems of others as the built-ins honour them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use bench_proto::{
     dataset::{BankContent, Filter, FilterParts, Memory, Session, StreamEntry, Turn},
@@ -10,7 +16,7 @@ use bench_proto::{
 };
 use bench_systems::{
     BankRef, BuildContext, Capabilities, MemorySystem, RecallQuery, StepContext, SystemSettings, check::Outcome,
-    registry,
+    filled_again, registry,
 };
 use bench_testkit::fakes::Fake;
 use serde_json::{Value, json};
@@ -222,7 +228,18 @@ async fn a_process_that_forgets_with_its_end_is_given_its_banks_again() {
     assert!(before.len() > 3, "{before:?}");
 
     system.close().await;
-    assert_eq!(whole(4).await, before, "the next process is given it before it is asked");
+    let fills = Arc::new(AtomicU32::new(0));
+    let noted = async |entries| {
+        let fills = Arc::clone(&fills);
+        let notes = Arc::new(move || {
+            let _ = fills.fetch_add(1, Ordering::SeqCst);
+            Box::new(()) as filled_again::Held
+        });
+        filled_again::noting(notes, whole(entries)).await
+    };
+    assert_eq!(noted(4).await, before, "the next process is given it before it is asked");
+    assert_eq!(noted(4).await, before);
+    assert_eq!(fills.load(Ordering::SeqCst), 1, "the second one only asks");
     let counted = system.verify(&bank, 4).await.expect("counts").expect("can");
     assert_eq!((counted.expected, counted.found), (before.len() as u64, before.len() as u64), "and given it once");
     assert_ne!(whole(2).await, before, "a question of earlier on sees no more than there was");

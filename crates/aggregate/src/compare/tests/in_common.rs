@@ -168,3 +168,51 @@ fn dollars_of_which_one_side_alone_holds_the_filling_are_told() {
     };
     assert_eq!([noted(true, true), noted(true, false), noted(false, true)], [[true; 2], [false; 2], [false; 2]]);
 }
+
+/// The lineage of a run that came from an archive may be its own id.
+#[test]
+fn a_restored_fork_shares_the_answers_of_its_source() {
+    let (input, facts) = (input(300), facts("judge"));
+    let both = TakenOver::of_fork(Phase::Judge, "a", &TakenOver::default());
+    let recalls = TakenOver::of_fork(Phase::Answer, "a", &TakenOver::default());
+    let independent = |first: (&str, &TakenOver), second: (&str, &TakenOver)| {
+        let sides = [first, second].map(|(id, taken_over)| {
+            let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
+            let summary = named(id, &input);
+            let members = [Member::new(&spec, &summary, id.to_owned(), false)];
+            (spec, summary, members)
+        });
+        let side = |at: usize| {
+            let (spec, summary, members) = &sides[at];
+            Side { spec, summary, facts: &facts, members }
+        };
+        compare(&side(0), &side(1), &CompareOptions::default()).independent
+    };
+    let own = TakenOver::default();
+    assert!(!independent(("a", &own), ("b", &both)) && !independent(("b", &both), ("a", &own)));
+    assert!(!independent(("b", &both), ("c", &recalls)), "both are of one run");
+    assert!(independent(("b", &both), ("d", &own)));
+}
+
+#[test]
+fn what_the_same_judge_said_again_without_a_call_is_a_copy() {
+    let (input, facts) = (input(300), facts("judge"));
+    let both = TakenOver::of_fork(Phase::Judge, "a", &TakenOver::default());
+    let copied = |(calls, cached_calls): (u64, u64), votes: u32| {
+        let spec = RunSpec { taken_over: both.clone(), votes, ..input.spec.clone() };
+        let (source, mut fork) = (named("a", &input), named("b", &input));
+        (fork.usage.judge.calls, fork.usage.judge.cached_calls) = (calls, cached_calls);
+        let of_a = [Member::new(&input.spec, &source, "a".to_owned(), false)];
+        let of_b = [Member::new(&spec, &fork, "a".to_owned(), false)];
+        let a = Side { spec: &input.spec, summary: &source, facts: &facts, members: &of_a };
+        let b = Side { spec: &spec, summary: &fork, facts: &facts, members: &of_b };
+        let options = CompareOptions { metric: Some("judge".to_owned()), ..CompareOptions::default() };
+        let compared = compare(&a, &b, &options);
+        assert_eq!(compared.copied, compared.notes.iter().any(|note| note.contains("the answers and judgements of a")));
+        compared.copied
+    };
+    let votes = input.spec.votes;
+    assert!(copied((0, 200), votes));
+    assert!(!copied((1, 199), votes) && !copied((0, 0), votes), "something was asked, or nothing is known");
+    assert!(!copied((0, 200), votes + 2), "more votes are another measurement");
+}

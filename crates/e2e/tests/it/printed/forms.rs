@@ -365,7 +365,7 @@ struct Interval {
     method: String,
 }
 
-/// `status RUN --json`; without RUN a list of these, one for each open run.
+/// `status RUN --json`; of a group a list of these, one for each of its runs; without RUN one for each open run.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Status {

@@ -182,6 +182,7 @@ parted! {
     }
     Imports {
         C import_results(run: RunNo, headline_metric: &str, results: &[(QuestionFacts, Vec<(StepNo, StepText)>)]) -> ();
+        C restore_results(run: RunNo, headline_metric: &str, results: &[(QuestionFacts, Vec<(StepNo, StepText)>)]) -> ();
         C put_texts(run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> ();
     }
     Forks {

@@ -10,6 +10,7 @@ use super::{CONNECTION, Connected, ToolServer};
 use crate::{
     BankRef, MemorySystem as _, Readiness,
     adapter::system::{AdapterSystem, handle},
+    filled_again,
 };
 
 impl ToolServer {
@@ -105,6 +106,7 @@ impl AdapterSystem {
             }
             Ok::<_, Failure>((again.name, own))
         };
+        let _filling = (!given.initialized()).then(filled_again::begins);
         let (name, own) = given.get_or_try_init(fill).await?.clone();
         Ok(Cow::Owned(BankRef { name, handle: Some(own), ..bank.clone() }))
     }

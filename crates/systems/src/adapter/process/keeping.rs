@@ -17,7 +17,7 @@ use bench_proto::failure::{Failure, code::MEMORIES_LOST};
 use tokio::sync::OnceCell;
 
 use super::{ProcessSystem, protocol::ProcessOp};
-use crate::BankRef;
+use crate::{BankRef, filled_again};
 
 /// What is known once a bank is filled; several may wait for it.
 type Name<P> = Arc<OnceCell<P>>;
@@ -49,10 +49,11 @@ impl<P> Banks<P> {
         Arc::clone(given.entry((handle.to_owned(), entries)).or_default())
     }
 
-    /// A name that no process before had: one that did keep what it stored is not given it twice.
+    /// A name that no process before had: one that did keep what it stored is not given it twice. Bank and
+    /// generation are read from it as from the other one (`given::generation_of`).
     pub(in super::super) fn new_name(&self, bank: &BankRef) -> String {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        format!("{}-again-{since:x}-{}", bank.name, self.names.fetch_add(1, Ordering::Relaxed))
+        format!("{}-i{since:x}-again-{}", bank.name, self.names.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -107,6 +108,7 @@ impl ProcessSystem {
             }
             Ok::<_, Failure>(held.name)
         };
+        let _filling = (!given.initialized()).then(filled_again::begins);
         let name = given.get_or_try_init(fill).await?.clone();
         Ok(HeldBank { name, process: Some(process) })
     }
@@ -118,4 +120,30 @@ impl ProcessSystem {
 
 fn named(bank: &BankRef) -> String {
     bank.handle.clone().unwrap_or_else(|| bank.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::ids::Sha256Hash;
+
+    use super::*;
+    use crate::adapter::given::generation_of;
+
+    #[test]
+    fn p34_a_bank_that_is_given_again_has_a_name_that_says_which_bank_it_is() {
+        let banks = Banks::<String>::default();
+        for name in ["bench-12-g3", "bench-12-g3-i5f"] {
+            let (handle, bank_id) = (None, "conv-1".to_owned());
+            let bank = BankRef {
+                name: name.to_owned(),
+                handle,
+                bank_id,
+                content_hash: Sha256Hash::of_bytes(b""),
+                content: None,
+            };
+            let (one, other) = (banks.new_name(&bank), banks.new_name(&bank));
+            assert_ne!(one, other);
+            assert_eq!((generation_of(&one), generation_of(&other)), (Some(("bench-12", 3)), Some(("bench-12", 3))));
+        }
+    }
 }
