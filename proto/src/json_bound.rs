@@ -3,13 +3,15 @@
 //!
 //! How deep it is nested needs no count: `serde_json` itself reads 128 levels at most.
 
+use std::fmt;
+
 use serde::{Deserialize, de::Error as _};
 
 /// Most values of a small document: the manifest of an archived run, its entry in the index.
 pub const SMALL: u64 = 10_000;
 /// Most values of a document of settings: the spec of a run, and what is archived beside it.
 pub const DOCUMENT: u64 = 200_000;
-/// Most values of a report, of one reply of a memory system, and of one line of results.
+/// Most values of a report, and of one line of an exported one.
 pub const REPLY: u64 = 500_000;
 /// Most values of a list of everything that there is: the files of filled banks, the segments of a bank, a step that is stored.
 pub const LIST: u64 = 2_000_000;
@@ -20,6 +22,8 @@ pub const BANK_BYTES: u64 = 2 << 30;
 const EACH_CONTAINER: u64 = 640;
 /// The same of any value and any name of a member, beside its text.
 const EACH_VALUE: u64 = 64;
+/// What one byte takes at most: it may be a list.
+const EACH_BYTE: u64 = 1 + EACH_VALUE + EACH_CONTAINER;
 
 /// What a JSON text holds, as far as it was counted. It may come in pieces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -101,6 +105,24 @@ pub struct TooManyValues {
     pub most: u64,
 }
 
+/// More memory than is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMuchMemory {
+    /// Bytes that it takes, as [`Counted::memory`] has it.
+    pub needed: u64,
+    /// Bytes that it may take.
+    pub most: u64,
+}
+
+impl fmt::Display for TooMuchMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (needed, most) = (self.needed.div_ceil(1 << 20), self.most >> 20);
+        write!(f, "it takes {needed} MiB in memory, at most {most} are given to it")
+    }
+}
+
+impl std::error::Error for TooMuchMemory {}
+
 /// Refuses a text of more values.
 ///
 /// # Errors
@@ -112,6 +134,20 @@ pub fn check(json: &[u8], most: u64) -> Result<(), TooManyValues> {
     }
     match Counted::whole(json).values {
         values if values > most => Err(TooManyValues { values, most }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a text that takes more bytes in memory. One that cannot, whatever it holds, is not looked at.
+///
+/// # Errors
+/// How many it takes.
+pub fn check_memory(json: &[u8], most: u64) -> Result<(), TooMuchMemory> {
+    if (json.len() as u64).saturating_mul(EACH_BYTE) <= most {
+        return Ok(());
+    }
+    match Counted::whole(json).memory() {
+        needed if needed > most => Err(TooMuchMemory { needed, most }),
         _ => Ok(()),
     }
 }
@@ -139,13 +175,7 @@ pub fn from_str<'a, T: Deserialize<'a>>(json: &'a str, most: u64) -> serde_json:
 /// # Errors
 /// As [`from_slice`].
 pub fn from_slice_within<'a, T: Deserialize<'a>>(json: &'a [u8], most_bytes: u64) -> serde_json::Result<T> {
-    let needed = Counted::whole(json).memory();
-    if needed > most_bytes {
-        let (needed, most) = (needed >> 20, most_bytes >> 20);
-        return Err(serde_json::Error::custom(format!(
-            "it takes {needed} MiB in memory, at most {most} are given to it"
-        )));
-    }
+    check_memory(json, most_bytes).map_err(serde_json::Error::custom)?;
     serde_json::from_slice(json)
 }
 
@@ -218,6 +248,21 @@ mod tests {
         // a long text is one value
         let text = json!(["x".repeat(1 << 20)]).to_string();
         assert!(from_slice::<Value>(text.as_bytes(), 2).is_ok() && check(text.as_bytes(), 1).is_err());
+    }
+
+    #[test]
+    fn what_is_too_short_to_take_more_is_not_looked_at_and_everything_else_is() {
+        for byte in ["[", "{", "0", "\"", ",", "x"] {
+            assert!(Counted::whole(byte.as_bytes()).memory() <= EACH_BYTE, "{byte}");
+        }
+        let lists = "[".repeat(1_000);
+        let needed = Counted::whole(lists.as_bytes()).memory();
+        assert_eq!(needed, 1_000 * EACH_BYTE);
+        assert_eq!(check_memory(lists.as_bytes(), needed), Ok(()));
+        assert_eq!(check_memory(lists.as_bytes(), needed - 1), Err(TooMuchMemory { needed, most: needed - 1 }));
+        assert_eq!(check_memory(format!("{lists}   ").as_bytes(), needed + 3), Ok(()), "it is looked at, and fits");
+        let said = TooMuchMemory { needed: (16 << 20) + 1, most: 16 << 20 }.to_string();
+        assert_eq!(said, "it takes 17 MiB in memory, at most 16 are given to it");
     }
 
     #[test]

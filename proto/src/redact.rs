@@ -350,7 +350,9 @@ fn place_of(part: &str, text: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-fn is_like_secret(value: &str) -> bool {
+/// Whether a text may be a key: it has a digit, or more letters than words have. What is secret and a plain word is in many texts.
+#[must_use]
+pub fn is_like_secret(value: &str) -> bool {
     let letters = value.chars().filter(|c| c.is_alphabetic()).count();
     value.contains(|c: char| c.is_ascii_digit()) || letters >= LETTERS_OF_SECRET
 }

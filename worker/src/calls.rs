@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::{Beside, MeteredRun, ModelLabels, Outages, RefusedCalls, Said, Waits},
+    metering::{Beside, MeteredRun, ModelLabels, Outages, RefusedCalls, Said, Upstreams, Waits},
     served::ServedNotes,
 };
 
@@ -201,6 +201,7 @@ impl<'a> RunCallers<'a> {
             paces: Arc::clone(&self.store) as Arc<dyn Paces>,
             in_flight: Arc::default(),
             faults,
+            upstreams: Upstreams::default(),
             environment: Arc::clone(environment),
         })
     }

@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
 use crate::{
     exit::{CliError, Exit},
-    runs::adopt::{FORK_EVENT, failed_again},
+    results::steps::{FORK_EVENT, failed_again},
     standing::{RESTORED, RESTORING, domains::LOCAL_DOMAIN},
 };
 
@@ -416,7 +416,8 @@ fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
 fn most_values(name: &str) -> u64 {
     match name {
         RUN => json_bound::DOCUMENT,
-        BANKS => json_bound::LIST,
+        // a question has its steps, which may be larger than the replies that they were made of
+        BANKS | RESULTS => json_bound::LIST,
         _ => json_bound::REPLY,
     }
 }
@@ -543,10 +544,13 @@ mod tests {
         let refused = check(folder.path(), "any").err().expect("is refused");
         assert_eq!(refused.exit, Exit::Invalid);
         assert!(refused.message.starts_with(&format!("{RUN} cannot be read: it has 300004 values")), "{refused}");
-        std::fs::write(folder.path().join(RESULTS), bomb(200_000)).expect("is written");
+        std::fs::write(folder.path().join(RESULTS), bomb(700_000)).expect("is written");
         let line = lines::<ResultBundle>(folder.path(), RESULTS).map(|mut lines| lines.next().map(|line| line.err()));
         let refused = line.expect("opens").flatten().expect("is refused");
-        assert!(refused.message.contains("at most 500000 are read"), "{refused}");
+        assert!(refused.message.contains("at most 2000000 are read"), "{refused}");
+        let line = bomb(200_000);
+        assert!(parse::<serde_json::Value>(RESULTS, line.as_bytes()).is_ok(), "as much as a step may have");
+        assert!(parse::<serde_json::Value>(REPORT, line.as_bytes()).is_err());
         for name in [REPORT, BANKS] {
             let read = parse::<serde_json::Value>(name, bomb(700_000).as_bytes());
             assert!(read.is_err_and(|refused| refused.exit == Exit::Invalid), "{name}");

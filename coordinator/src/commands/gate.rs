@@ -38,7 +38,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::{LAST, find_run, group::RunsOfGroup, is_restored, look_for_run},
+    standing::{LAST, RESTORING, find_run, group::RunsOfGroup, look_for_run},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -434,30 +434,29 @@ impl Before<'_> {
     /// known yet: their results are read where one is chosen.
     async fn all(&self) -> Result<Vec<(RunRow, Comparability)>, CliError> {
         let rows = self.store.list_runs(&RunFilter::default()).await?;
-        let alike = rows.into_iter().filter(|row| self.is_like_in_questions(row)).collect();
-        let compared = self.before(alike).await?.into_iter().map(|row| {
+        let alike = rows.into_iter().filter(|row| self.is_like_in_questions(row)).map(|row| {
             let with_this = self.with(&row, &self.new.spec);
             (row, with_this)
         });
-        Ok(compared.filter(|(_, with_this)| with_this.reasons.is_empty()).collect())
+        self.before(alike.filter(|(_, with_this)| with_this.reasons.is_empty()).collect()).await
     }
 
     /// Those of some runs, the newest first, that were created before this one. A run that came from an archive has the number of its
     /// restore: where there is one among them, the times go by which their reports say that they began.
-    async fn before(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>, CliError> {
+    async fn before(&self, runs: Vec<(RunRow, Comparability)>) -> Result<Vec<(RunRow, Comparability)>, CliError> {
+        if runs.is_empty() {
+            return Ok(runs);
+        }
         let this = &self.this;
-        let mut restored = BTreeSet::new();
-        for row in rows.iter().chain([this]) {
-            if is_restored(self.store, row).await? {
-                restored.insert(row.run_no);
-            }
+        let of_archives = RunFilter { has_event: Some(RESTORING.to_owned()), controls: true, ..RunFilter::default() };
+        let restored = self.store.list_runs(&of_archives).await?;
+        let restored: BTreeSet<RunNo> = restored.into_iter().map(|row| row.run_no).collect();
+        if !runs.iter().map(|(row, _)| row).chain([this]).any(|row| restored.contains(&row.run_no)) {
+            return Ok(runs.into_iter().filter(|(row, _)| row.run_no < this.run_no).collect());
         }
-        if restored.is_empty() {
-            return Ok(rows.into_iter().filter(|row| row.run_no < this.run_no).collect());
-        }
-        let mut timed = Vec::with_capacity(rows.len());
-        for row in rows {
-            timed.push((self.began(&row, &restored).await?, row));
+        let mut timed = Vec::with_capacity(runs.len());
+        for run in runs {
+            timed.push(((self.began(&run.0, &restored).await?, run.0.run_no), run));
         }
         let end = (self.began(this, &restored).await?, this.run_no);
         Ok(before_in_time(timed, end))
@@ -468,9 +467,8 @@ impl Before<'_> {
         if !restored.contains(&row.run_no) {
             return Ok(row.created_ms);
         }
-        let summary = results::summary_of(self.app, self.store, row).await?;
-        let said = summary.run.started_at.and_then(|at| at.parse::<jiff::Timestamp>().ok());
-        Ok(said.map_or(row.created_ms, jiff::Timestamp::as_millisecond))
+        let summary = results::summary_of(self.app, self.store, row).await;
+        began_by_report(row, summary.map(|summary| summary.run.started_at))
     }
 
     /// Whether a run has the settings of the one that it was compared with, but for what may differ; `system_too`: and for those of its
@@ -515,10 +513,29 @@ impl Before<'_> {
 }
 
 /// The runs that began before a time and a number, the newest first.
-fn before_in_time(mut runs: Vec<(i64, RunRow)>, end: (i64, RunNo)) -> Vec<RunRow> {
-    runs.retain(|(began, row)| (*began, row.run_no) < end);
-    runs.sort_by_key(|(began, row)| Reverse((*began, row.run_no)));
-    runs.into_iter().map(|(_, row)| row).collect()
+fn before_in_time<T>(mut runs: Vec<((i64, RunNo), T)>, end: (i64, RunNo)) -> Vec<T> {
+    runs.retain(|(began, _)| *began < end);
+    runs.sort_by_key(|(began, _)| Reverse(*began));
+    runs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// When a restored run began by what was read of its report. One whose report cannot be read counts as the oldest, which is said: it
+/// stands in nobody's way, and where it is needed after all the gate says why it cannot be had.
+fn began_by_report(row: &RunRow, read: Result<Option<String>, CliError>) -> Result<i64, CliError> {
+    match read {
+        Ok(said) => {
+            let said = said.and_then(|at| at.parse::<jiff::Timestamp>().ok());
+            Ok(said.map_or(row.created_ms, jiff::Timestamp::as_millisecond))
+        }
+        Err(away) if away.is_transient() => Err(away),
+        Err(why) => {
+            let id = &row.run_id;
+            out::note(&format!(
+                "run {id} came from an archive and its report cannot be read, it counts as the oldest: {why}"
+            ));
+            Ok(i64::MIN)
+        }
+    }
 }
 
 /// The last `k` finished, valid runs of the same settings before this one, the newest first, each with what is to be known of it. Where
@@ -637,7 +654,10 @@ async fn post(url: &str, message: String) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use bench_store::conformance::{created, new_run, store_in};
+    use bench_store::{
+        StoreError,
+        conformance::{created, new_run, store_in},
+    };
 
     use super::*;
 
@@ -652,10 +672,25 @@ mod tests {
         }
         let before = |number: usize| -> Vec<String> {
             let end = (runs[number].0, runs[number].1.run_no);
-            before_in_time(runs.clone(), end).into_iter().map(|row| row.run_id.0).collect()
+            let timed = runs.iter().map(|(began, row)| ((*began, row.run_no), row.run_id.0.clone()));
+            before_in_time(timed.collect(), end)
         };
         assert_eq!(before(1), ["second", "first"]);
         assert!(before(3).is_empty(), "nothing was before the first");
+    }
+
+    #[tokio::test]
+    async fn a_restored_run_whose_report_cannot_be_read_is_the_oldest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let row = created(store.as_ref(), &new_run("restored")).await;
+        let began = |read| began_by_report(&row, read);
+        assert_eq!(began(Ok(Some("1970-01-01T00:00:01Z".to_owned()))).expect("is read"), 1000);
+        assert_eq!(began(Ok(None)).expect("is read"), row.created_ms);
+        let damaged = StoreError::Corrupt("the facts of a question".to_owned().into());
+        assert_eq!(began(Err(damaged.into())).expect("fails no gate"), i64::MIN);
+        let away = StoreError::Unavailable("no server".to_owned().into());
+        assert!(began(Err(away.into())).is_err(), "another try may pass");
     }
 
     #[test]

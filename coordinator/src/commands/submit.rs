@@ -69,9 +69,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     results::check_run_folder(app, &run_id, args.output.output_dir.as_deref())?;
     let looked = look_before_store(app, spec).await?;
     let store = app.open_store().await?;
-    group::check_free(store.as_ref(), &run_id, repeats).await?;
     match repeats {
         Some(n) => {
+            group::check_free(store.as_ref(), &run_id, repeats).await?;
             if let Some(existing) = group::there(store.as_ref(), &run_id, n).await? {
                 return group::attach(app, &store, spec, existing, (args, n)).await;
             }
@@ -80,6 +80,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
             if let Some(existing) = store.run_by_id(&run_id).await? {
                 return attach(app, store, spec, existing, args).await;
             }
+            group::check_free(store.as_ref(), &run_id, repeats).await?;
         }
     }
     check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;

@@ -179,9 +179,10 @@ impl Room {
         }
         Err(ImportError::file(format!(
             "holds {} values, and becomes more than {} MiB in memory: leave out the fields that are not needed (docs/IMPORT.md), or \
-             raise --max-mib",
+             raise --max-mib to {} (for what was read until here)",
             counted.values,
-            most >> 20
+            most >> 20,
+            self.trees.div_ceil(TABLE_TIMES << 20)
         )))
     }
 
@@ -534,11 +535,20 @@ mod tests {
         for (name, text) in [("a.json", bomb(10_000)), ("a.jsonl", lines), ("a", format!("\u{feff} {}", bomb(10_000)))]
         {
             let refused = read(name, text.as_bytes()).expect_err("is refused").to_string();
+            // 839 bytes for each pair: 8 MiB, and a quarter of that
             assert!(
-                refused.contains("more than 4 MiB in memory") && refused.contains("--max-mib"),
+                refused.contains("more than 4 MiB in memory") && refused.contains("--max-mib to 3 "),
                 "{name}: {refused}"
             );
         }
+        let search = Search { is_question: &|_| false, given: &Given::default() };
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), bomb(10_000)).expect("writable");
+        let refused = |mib: u64| {
+            let read = records(file.path(), search, mib << 20);
+            read.is_err_and(|error| error.to_string().contains("in memory"))
+        };
+        assert!(refused(2) && !refused(3), "what it names does, and no less");
         let records: Vec<Value> = (0..500)
             .map(|n| json!({"question_id": format!("a:{n}"), "answer": "x".repeat(1_000), "contexts": vec!["y".repeat(90); 10]}))
             .collect();

@@ -16,6 +16,7 @@
 //! | `judgements` | what did its judges say, and which of several votes speaks for them? |
 //! | [`repeats`] | what do the repeats of one run say together? |
 //! | [`looks`] | is enough known before the last question? |
+//! | [`steps`] | by which steps did a question come to what is kept of it? |
 //! | `files` | what is written, and where? |
 //! | [`mlflow`] | how is it brought to an MLflow server? |
 //! | [`wandb`] | how is it logged to Weights & Biases? |
@@ -41,6 +42,7 @@ mod questions;
 pub(crate) mod repeats;
 mod shards;
 mod started_again;
+pub(crate) mod steps;
 mod summary;
 mod unpriced;
 pub(crate) mod wandb;

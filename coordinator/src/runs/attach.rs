@@ -50,14 +50,14 @@ pub(crate) fn check_goes_with(existing: &RunRow, spec: &RunSpec, named: &RunId) 
 /// counted, and would be led elsewhere in the middle of its banks.
 fn check_meter(existing: &RunRow, spec: &RunSpec, named: &RunId) -> Result<(), CliError> {
     let id = &existing.run_id;
-    let (is, flag) = match (existing.spec.limits.meter.is_some(), spec.limits.meter.is_some()) {
-        (false, true) => ("without --meter, and what its memory system calls is not counted", "leave --meter out"),
-        (true, false) => ("with --meter", "give --meter"),
+    let is = match (existing.spec.limits.meter.is_some(), spec.limits.meter.is_some()) {
+        (false, true) => "without --meter, and what its memory system calls is not counted",
+        (true, false) => "with --meter",
         (true, true) | (false, false) => return Ok(()),
     };
     Err(CliError::usage(format!(
-        "run {id} was submitted {is}, which stays as it is: choose another --run-id, or {flag} to go on with it \
-         (`bench-coord resume {named}` does)"
+        "run {id} was submitted {is}, which stays as it is: `bench-coord resume {named}` goes on with it, and another --run-id \
+         makes a new one"
     )))
 }
 
@@ -163,11 +163,11 @@ mod tests {
         };
         assert_eq!([said(&plain_row, &plain.spec), said(&metered_row, &metered.spec)], ["", ""]);
         let refused = said(&plain_row, &metered.spec);
-        assert!(refused.contains("run plain") && refused.contains("leave --meter out"), "{refused}");
+        assert!(refused.contains("run plain was submitted without --meter"), "{refused}");
         assert!(refused.contains("another --run-id") && refused.contains("`bench-coord resume g`"), "{refused}");
         let refused = said(&metered_row, &plain.spec);
         assert!(refused.contains("run metered was submitted with --meter"), "{refused}");
-        assert!(refused.contains("give --meter to go on"), "{refused}");
+        assert!(refused.contains("`bench-coord resume g` goes on with it"), "{refused}");
     }
 
     #[tokio::test]

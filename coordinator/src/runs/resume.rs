@@ -59,6 +59,9 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     results::check_run_folder(app, &run.run_id, args.output.output_dir.as_deref())?;
     let limits = NewLimits::from_flags(app, &args.limits);
     let (executor, planner) = make_ready(app, store.as_ref(), &run, &limits).await?;
+    if run.looks != before {
+        keep_looks(store.as_ref(), &run, &before).await?;
+    }
     for control in &controls {
         change_limits(store.as_ref(), control, &limits).await?;
     }
@@ -66,9 +69,6 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         release_uncertain(app, store.as_ref(), std::slice::from_ref(&run), &[run.run_no]).await?;
     }
     controls::reopen(store.as_ref(), &mut controls).await?;
-    if run.looks != before {
-        keep_looks(store.as_ref(), &run, &before).await?;
-    }
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it

@@ -347,12 +347,11 @@ impl Sending {
         self.flight.status = head.status.as_u16();
         self.flight.retry_after = retry_ms.map(Duration::from_millis);
         let times = (self.upstream.idle, until);
-        let secrets = Secrets::of_upstream(&self.upstream);
-        let veil = Veil::over(secrets.clone());
+        let Upstream { secrets, keys, .. } = self.upstream;
         if !head.status.is_success() {
             let asked = &self.flight.asked;
             let reply = Reading::new(asked, Body::Encoded, false);
-            let reply = Reply::new(self.flight, body, reply, false, times, veil);
+            let reply = Reply::new(self.flight, body, reply, false, times, Veil::over(secrets.clone()));
             let answered = refused(reply, head, &secrets).await;
             let _ = answer.send(answered);
             return;
@@ -372,7 +371,7 @@ impl Sending {
         let takes_out = self.asks && is_stream && !is_encoded;
         let is_kept = settings.keep_replies || !is_stream;
         let reading = Reading::new(&self.flight.asked, how, takes_out);
-        let reply = Reply::new(self.flight, body, reading, is_kept, times, veil);
+        let reply = Reply::new(self.flight, body, reading, is_kept, times, Veil::over(keys));
         let mut response = Response::new(Given::relayed(reply));
         *response.status_mut() = head.status;
         *response.headers_mut() = headers::to_client(head.headers, takes_out, &secrets);

@@ -1,40 +1,43 @@
 //! What is secret in the headers and in the base URL of a provider, hidden in what it says: a server that shows a key, or repeats
 //! the path that it was asked at, shows it to nobody.
 
+use std::sync::Arc;
+
 use bench_proto::redact;
 use http::HeaderMap;
 use hyper::body::Bytes;
 use memchr::memmem;
-
-use crate::upstream::Upstream;
 
 /// Nothing shorter is a key, and a short one is in many texts.
 const SHORTEST: usize = 8;
 
 /// Texts that no client may see; the longest first.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<Bytes>);
+pub(crate) struct Secrets(Arc<[Bytes]>);
 
 impl Secrets {
     /// All that requests to a provider carry: in headers, and in the path and the query of its base URL, as some gateways want it.
-    pub(crate) fn of_upstream(upstream: &Upstream) -> Self {
-        let Self(mut all) = Self::from_headers(&upstream.headers);
-        all.extend(redact::secrets_of_url(&upstream.base_url).into_iter().map(Bytes::from));
-        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self(all)
+    pub(crate) fn of_account(base_url: &str, headers: &HeaderMap) -> Self {
+        let of_url = redact::secrets_of_url(base_url).into_iter().map(Bytes::from);
+        Self::longest_first(of_headers(headers).chain(of_url))
     }
 
     /// Those of the headers that are put into a request: values that are marked as sensitive, without their scheme (`Bearer`).
+    #[cfg(test)]
     pub(crate) fn from_headers(own: &HeaderMap) -> Self {
-        let without_scheme = |value: &[u8]| {
-            let secret = value.split(|byte| *byte == b' ').next_back().unwrap_or(value);
-            Bytes::copy_from_slice(secret)
-        };
-        let values = own.values().filter(|value| value.is_sensitive());
-        let mut all: Vec<Bytes> =
-            values.map(|value| without_scheme(value.as_bytes())).filter(|secret| secret.len() >= SHORTEST).collect();
+        Self::longest_first(of_headers(own))
+    }
+
+    fn longest_first(all: impl Iterator<Item = Bytes>) -> Self {
+        let mut all: Vec<Bytes> = all.collect();
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self(all)
+        Self(all.into())
+    }
+
+    /// Those that look like keys: what a reply holds of others says nothing of them.
+    pub(crate) fn like_keys(&self) -> Self {
+        let is_like_key = |secret: &&Bytes| std::str::from_utf8(secret).map_or(true, redact::is_like_secret);
+        Self(self.0.iter().filter(is_like_key).cloned().collect())
     }
 
     /// Whether one of them is in a text.
@@ -44,7 +47,7 @@ impl Secrets {
 
     /// Replaces them in a text by stars, as many as they have bytes.
     pub(crate) fn hide(&self, text: &mut [u8]) {
-        for secret in &self.0 {
+        for secret in self.0.iter() {
             let found: Vec<usize> = memmem::find_iter(text, secret).collect();
             for at in found {
                 if let Some(part) = text.get_mut(at..at + secret.len()) {
@@ -62,6 +65,13 @@ impl Secrets {
         };
         self.0.iter().filter_map(longest).max().unwrap_or(0)
     }
+}
+
+/// Values of headers that are marked as sensitive, without their scheme.
+fn of_headers(own: &HeaderMap) -> impl Iterator<Item = Bytes> {
+    let values = own.values().filter(|value| value.is_sensitive()).map(http::HeaderValue::as_bytes);
+    let without_scheme = values.map(|value| value.split(|byte| *byte == b' ').next_back().unwrap_or(value));
+    without_scheme.filter(|secret| secret.len() >= SHORTEST).map(Bytes::copy_from_slice)
 }
 
 /// Hides them in a body that passes in pieces. It holds the end of a piece only where a secret may begin there.
@@ -146,13 +156,29 @@ mod tests {
     #[test]
     fn keys_of_a_base_url_are_hidden_as_those_of_headers_are() {
         let base = "https://gateway.example/zQ7kXp20Ld9RtW4m/v1?api-version=2024-10-21&key=v8Nc3Yh61Ts%3D";
-        let secrets = Secrets::of_upstream(&Upstream::new(base, HeaderMap::new()));
+        let secrets = Secrets::of_account(base, &HeaderMap::new());
         let mut text = b"no /zQ7kXp20Ld9RtW4m/v1/x?api-version=2024-10-21&key=v8Nc3Yh61Ts%3D (v8Nc3Yh61Ts=)".to_vec();
         assert!(secrets.are_in(&text));
         secrets.hide(&mut text);
         assert_eq!(text, b"no /****************/v1/x?api-version=2024-10-21&key=************** (************)");
-        let plain = Secrets::of_upstream(&Upstream::new("https://api.example/openai/v1", HeaderMap::new()));
+        let plain = Secrets::of_account("https://api.example/openai/v1", &HeaderMap::new());
         assert!(!plain.are_in(b"POST /openai/v1/chat/completions of api.example"));
+    }
+
+    #[test]
+    fn what_is_a_plain_word_is_secret_and_no_key() {
+        for (base, said) in [
+            ("https://a.example/v1?token=assistant", r#"{"role":"assistant"}"#),
+            ("https://a.example/v1?key=completion", r#"{"object":"chat.completion"}"#),
+            ("https://assistant@a.example/v1", r#"{"role":"assistant"}"#),
+        ] {
+            let secrets = Secrets::of_account(base, &HeaderMap::new());
+            assert!(secrets.are_in(said.as_bytes()) && !secrets.like_keys().are_in(said.as_bytes()), "{base}");
+        }
+        let keys =
+            Secrets::of_account("https://a.example/v1?key=v8Nc3Yh61Ts&token=assistant", &HeaderMap::new()).like_keys();
+        assert!(keys.are_in(b"v8Nc3Yh61Ts") && !keys.are_in(b"assistant"));
+        assert!(secrets().like_keys().are_in(SECRET.as_bytes()), "those of headers too");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use bench_proto::redact;
 use http::{HeaderMap, header::AUTHORIZATION};
 
+use crate::secrets::Secrets;
+
 /// Whose paths a provider has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Paths {
@@ -21,13 +23,16 @@ pub enum Paths {
 /// Where a request goes, and with which key. Its `Debug` shows no key, nor one that stands in the URL.
 #[derive(Clone)]
 pub struct Upstream {
-    /// Base URL, http or https. Keys that stand in it are kept out of what clients and logs are told, as those of headers are.
-    pub base_url: String,
+    /// Base URL, http or https.
+    pub(crate) base_url: String,
     /// Whose paths it has.
     pub paths: Paths,
-    /// Headers that are put in, the real key among them (`authorization`, `api-key`, `x-api-key`). Mark values that are secret as
-    /// sensitive, as [`Upstream::new`] does with these three: they are kept out of what clients and logs are told.
-    pub headers: HeaderMap,
+    /// Headers that are put in.
+    pub(crate) headers: HeaderMap,
+    /// What is secret of both.
+    pub(crate) secrets: Secrets,
+    /// Those that look like keys: a secret that is a plain word (`?token=assistant`) is in many replies.
+    pub(crate) keys: Secrets,
     /// Whether streams of chat and text completions are asked for their use where the client did not. Off for servers that refuse
     /// `stream_options`.
     pub asks_usage: bool,
@@ -50,6 +55,10 @@ impl fmt::Debug for Upstream {
 
 impl Upstream {
     /// A provider with OpenAI's paths and the usual times: 10 minutes for the head, as its SDKs wait, 2 for a silence, 30 in all.
+    ///
+    /// The headers are put into requests, the real key among them (`authorization`, `api-key`, `x-api-key`). Mark other values that
+    /// are secret as sensitive, as it is done here with these three: they are kept out of what clients and logs are told, and so are
+    /// keys that stand in the base URL. They are looked for here, once: keep it for an account rather than make it for each request.
     #[must_use]
     pub fn new(base_url: impl Into<String>, mut headers: HeaderMap) -> Self {
         for name in [AUTHORIZATION.as_str(), "api-key", "x-api-key"] {
@@ -57,10 +66,14 @@ impl Upstream {
                 key.set_sensitive(true);
             }
         }
+        let base_url: String = base_url.into();
+        let secrets = Secrets::of_account(&base_url, &headers);
         Self {
-            base_url: base_url.into(),
+            base_url,
             paths: Paths::OpenAi,
             headers,
+            keys: secrets.like_keys(),
+            secrets,
             asks_usage: true,
             first_byte: Duration::from_secs(600),
             idle: Duration::from_secs(120),

@@ -57,7 +57,8 @@ pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> 
     bounded(json, json_bound::REPLY, what)
 }
 
-/// The same of a list that has an element for each entry or question of a bank.
+/// The same of a list that has an element for each entry or question of a bank, and of what is stored of a step or a question: that
+/// may have more values than the reply that it was made of, and was paid for.
 pub(crate) fn list_from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
     bounded(json, json_bound::LIST, what)
 }
@@ -87,7 +88,7 @@ pub(crate) fn to_frame<T: Serialize>(value: &T) -> StoreResult<Vec<u8>> {
 /// Reads compressed JSON; `what` names it in the error.
 pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8], what: impl Fn() -> String) -> StoreResult<T> {
     let plain = decompress(frame, &what())?;
-    json_bound::from_slice(&plain, json_bound::REPLY).map_err(|e| unreadable(&e, &what()))
+    json_bound::from_slice(&plain, json_bound::LIST).map_err(|e| unreadable(&e, &what()))
 }
 
 fn unreadable(error: &serde_json::Error, what: &str) -> StoreError {
@@ -161,7 +162,7 @@ mod tests {
         assert!(from_json::<serde_json::Value>(&values(100_000), what).is_ok());
         let row = from_json::<serde_json::Value>(&values(200_000), what).expect_err("is refused").to_string();
         assert!(row.contains("at most 500000 are read"), "{row}");
-        let frame = compress(values(200_000).as_bytes()).expect("compresses");
+        let frame = compress(values(700_000).as_bytes()).expect("compresses");
         assert!(frame.len() < 4096 && from_frame::<serde_json::Value>(&frame, what).is_err());
         assert!(list_from_json::<serde_json::Value>(&values(700_000), what).is_err());
         let golden = include_str!("../../../proto/golden/run_spec.v1.json");
@@ -169,6 +170,18 @@ mod tests {
         assert!(spec_to_json(&spec).is_ok());
         spec.dataset.settings.insert("list".to_owned(), serde_json::Value::from(vec![0; 200_000]));
         assert!(matches!(spec_to_json(&spec), Err(StoreError::BadData(why)) if why.contains("at most 200000")));
+    }
+
+    /// A hit that came as a bare text is stored with names and further members.
+    #[test]
+    fn a_step_that_has_more_values_than_a_reply_is_read_again() {
+        let what = || "a stored step".to_owned();
+        let step = vec![serde_json::json!({"id": null, "text": "x", "score": 0.5}); 100_000];
+        let json = to_json(&step).expect("is written");
+        assert!(json_bound::check(json.as_bytes(), json_bound::REPLY).is_err());
+        let frame = to_frame(&step).expect("is written");
+        assert_eq!(from_frame::<Vec<serde_json::Value>>(&frame, what).expect("is read").len(), step.len());
+        assert_eq!(list_from_json::<Vec<serde_json::Value>>(&json, what).expect("is read").len(), step.len());
     }
 
     #[test]

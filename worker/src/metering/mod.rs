@@ -44,7 +44,7 @@ pub(crate) use self::{
     measures::ModelLabels,
     outages::Outages,
     refused::RefusedCalls,
-    run::{Beside, MeteredRun},
+    run::{Beside, MeteredRun, Upstreams},
     told::Said,
 };
 use crate::meter_place::MeterPlace;

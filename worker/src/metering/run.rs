@@ -2,8 +2,8 @@
 //! calls (P34).
 
 use std::{
-    collections::BTreeMap,
-    sync::Arc,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -83,6 +83,7 @@ pub(crate) struct MeteredRun {
     /// Those that may.
     pub(crate) beside: Beside,
     pub(crate) faults: Faults,
+    pub(crate) upstreams: Upstreams,
     pub(crate) environment: Arc<WorkerEnvironment>,
 }
 
@@ -99,6 +100,23 @@ impl Beside {
     pub(crate) fn of_run(store: &Arc<dyn Store>, run: RunNo, spec: &RunSpec, is_apart: bool) -> Self {
         let leased = is_apart.then(|| Arc::new(Leased::new(Arc::clone(store), run, spec)));
         Self { others: Some(Others::new(Arc::clone(store), run)), leased }
+    }
+}
+
+/// Where the requests of accounts go, by provider and account: what is secret of one is looked for once.
+#[derive(Default)]
+pub(crate) struct Upstreams(Mutex<HashMap<(String, String), Upstream>>);
+
+impl Upstreams {
+    fn of_account(&self, provider: &str, account: &Account) -> Result<Upstream, Refusal> {
+        let key = (provider.to_owned(), account.name.clone());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = upstream(provider, account)?;
+        known.insert(key, made.clone());
+        Ok(made)
     }
 }
 
@@ -197,7 +215,7 @@ impl MeteredRun {
             call_key: self.call_key(asked, way.account),
             model: asked.model.clone(),
             provider: way.provider.to_owned(),
-            upstream: upstream(way.provider, way.account)?,
+            upstream: self.upstreams.of_account(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
             doubted: Arc::clone(&asked.doubted),
             terms: Terms { price, max_reply: longest_reply(asked), tier: asked.service_tier.clone() },
@@ -607,6 +625,11 @@ mod tests {
             };
             let upstream = upstream("openai", &account).expect("has a way");
             assert_eq!(upstream.asks_usage, asks);
+            let upstreams = Upstreams::default();
+            let made = upstreams.of_account("openai", &account).expect("has a way");
+            let other = Account { asks_stream_usage: !asks, ..account };
+            let again = upstreams.of_account("openai", &other).expect("has a way");
+            assert_eq!((made.asks_usage, again.asks_usage), (asks, asks), "it is made once for an account");
         }
     }
 

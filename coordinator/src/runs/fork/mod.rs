@@ -26,9 +26,9 @@ use crate::{
         graded, metric_by_answer_key, panel,
         self_check::{self, SelfCheckResult},
     },
-    results::{SELF_CHECK_EVENT, check_run_folder},
+    results::{SELF_CHECK_EVENT, check_run_folder, steps::FORK_EVENT},
     runs::{
-        adopt::{self, FORK_EVENT, label_fixes},
+        adopt::{self, label_fixes},
         attach::attach,
         carry_out::carry_out,
         estimate::{

@@ -198,8 +198,8 @@ fn missing_of(group: &RunsOfGroup, repeats: u32) -> Result<Option<String>, CliEr
     if there.last() != Some(&repeats) {
         let ids: Vec<&str> = group.runs.iter().map(|run| run.run_id.0.as_str()).collect();
         return Err(CliError::usage(format!(
-            "{id} is a group of other repeats than the {repeats} that are asked for; it has {}: `bench-coord resume {id}` goes on with \
-             these, and another --run-id makes {repeats} new ones",
+            "{id} is a group of other repeats than the {repeats} that are asked for, or its last ones were deleted; it has {}: \
+             `bench-coord resume {id}` goes on with these, and another --run-id makes {repeats} new ones",
             ids.join(", ")
         )));
     }

@@ -159,20 +159,24 @@ pub(super) struct Copied {
     pub(super) note: String,
 }
 
-/// Whether what a side's judges said was all stored: a fork by the judges of its source hears again what they said there.
-fn heard_again(side: &Side<'_>) -> bool {
+/// Whether judgements of a run are those of the run that answered: it is that run itself, or a fork whose judges said nothing that was
+/// not stored.
+fn has_judgements_of_source(side: &Side<'_>, run: &Member) -> bool {
     let used = &side.summary.usage.judge;
-    let has_answers_of_another = side.members.iter().any(|run| run.taken_over.answers_of.is_some());
-    has_answers_of_another && used.calls == 0 && used.cached_calls > 0
+    run.taken_over.answers_of.is_none() || (used.calls == 0 && used.cached_calls > 0)
+}
+
+/// Whether the same judges grade both sides, as often, by the same rubrics and the same reading of golds.
+fn grade_alike(a: &RunSpec, b: &RunSpec) -> bool {
+    (&a.judges, a.votes, &a.judging) == (&b.judges, b.votes, &b.judging) && a.dataset.profile == b.dataset.profile
 }
 
 /// What scorers look at, and the run that made it, where a run of either side has the same because one took it over. A judge that
-/// grades again measures anew, unless it is the same one and made no call.
+/// grades again measures anew, unless it is the same one and made no call: that is asked of each side.
 pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied> {
     let sides = [a, b];
     let is_judged = sides.iter().any(|side| side.spec.judge_metrics().iter().any(|name| name == metric));
-    let same_judges = a.spec.judges == b.spec.judges && a.spec.votes == b.spec.votes;
-    if is_judged && !(same_judges && sides.iter().any(|side| heard_again(side))) {
+    if is_judged && !grade_alike(a.spec, b.spec) {
         return None;
     }
     let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
@@ -184,7 +188,8 @@ pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied>
     let is_copy = |x: &Member, y: &Member| {
         let [of_x, of_y] = [x, y].map(|run| taken(&run.taken_over).as_deref());
         let took_over = of_x.is_some() || of_y.is_some();
-        took_over && !x.imported && !y.imported && of_x.unwrap_or(&x.id) == of_y.unwrap_or(&y.id)
+        let judged_once = !is_judged || (has_judgements_of_source(a, x) && has_judgements_of_source(b, y));
+        took_over && judged_once && !x.imported && !y.imported && of_x.unwrap_or(&x.id) == of_y.unwrap_or(&y.id)
     };
     let (x, y) = a.members.iter().find_map(|x| b.members.iter().find(|y| is_copy(x, y)).map(|y| (x, y)))?;
     let of = taken(&x.taken_over).clone().unwrap_or_else(|| x.id.clone());

@@ -9,7 +9,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{head::HEAD, members::each_element, prompt::READ};
+use super::{
+    head::HEAD,
+    members::{each_element, each_member},
+    prompt::READ,
+};
 use crate::refusal::Rejection;
 
 /// What has gateways ask other models or other servers (OpenRouter, LiteLLM), or holds members that they put beside these.
@@ -87,7 +91,7 @@ pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
         return Err(Rejection::unreadable(Some(known), why));
     }
     if let Some(known) = of(&BEYOND_TOKENS)
-        && !matches!(value.get(), "null" | "[]" | "false")
+        && !is_off(known, value)
     {
         let why = format!("{name}: leave it out, the provider charges for it what no count of tokens tells");
         return Err(Rejection::unreadable(Some(known), why));
@@ -124,6 +128,25 @@ pub(super) fn folded(name: &str) -> String {
         letter => letter.to_ascii_lowercase(),
     };
     name.chars().map(small).collect()
+}
+
+/// Whether a member of [`BEYOND_TOKENS`] asks for nothing.
+fn is_off(known: &str, value: &RawValue) -> bool {
+    let (mut members, mut modes, mut are_off) = (0, 0, true);
+    let read = each_member(value.get().as_bytes(), |name, value| {
+        members += 1;
+        if folded(name) == "mode" {
+            modes += u32::from(name == "mode");
+            are_off &= value.get() == r#""off""#;
+        }
+    });
+    match known {
+        _ if matches!(value.get(), "null" | "[]" | "false") => true,
+        "plugins" | "search_options" => read.is_ok() && members == 0,
+        // xAI's: without a mode it searches where it finds that it should
+        "search_parameters" => read.is_ok() && modes > 0 && are_off,
+        _ => false,
+    }
 }
 
 /// Whether modalities are said in which a reply is text and nothing else.
@@ -267,6 +290,15 @@ mod tests {
             (r#"{"model":"m","mcp_servers":[{"type":"url","url":"https://a.example"}]}"#, "mcp_servers"),
             (r#"{"model":"m","enable_search":true}"#, "enable_search"),
             (r#"{"model":"m","search_options":{"forced_search":true}}"#, "search_options"),
+            (r#"{"model":"m","search_options":{"a":null}}"#, "search_options"),
+            (r#"{"model":"m","search_options":true}"#, "search_options"),
+            (r#"{"model":"m","plugins":{"id":"web"}}"#, "plugins"),
+            (r#"{"model":"m","search_parameters":{}}"#, "search_parameters"),
+            (r#"{"model":"m","search_parameters":{"mode":"auto"}}"#, "search_parameters"),
+            (r#"{"model":"m","search_parameters":{"mode":"off","mode":"on"}}"#, "search_parameters"),
+            (r#"{"model":"m","search_parameters":{"mode":"off","Mode":"on"}}"#, "search_parameters"),
+            (r#"{"model":"m","search_parameters":{"Mode":"off"}}"#, "search_parameters"),
+            (r#"{"model":"m","web_search_options":{"mode":"off"}}"#, "web_search_options"),
             (r#"{"model":"m","data_sources":[{"type":"azure_search"}]}"#, "data_sources"),
             (r#"{"model":"m","audio":{"voice":"a","format":"wav"}}"#, "audio"),
             (r#"{"model":"m","modalities":["text","audio"]}"#, "modalities"),
@@ -280,6 +312,8 @@ mod tests {
         }
         for body in [
             r#"{"model":"m","speed":"standard","inference_geo":"global","enable_search":false,"mcp_servers":[]}"#,
+            r#"{"model":"m","search_options":{},"plugins":{ },"search_parameters":{"mode":"off","return_citations":false}}"#,
+            r#"{"model":"m","search_options":[],"plugins":false,"search_parameters":null}"#,
             r#"{"model":"m","speed":null,"modalities":null,"audio":null,"api_base":null,"data_sources":[]}"#,
         ] {
             assert_eq!(refused(body), None, "{body}");

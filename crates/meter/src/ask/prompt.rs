@@ -411,15 +411,27 @@ fn is_elsewhere(name: &str, value: &RawValue) -> bool {
     if let Some(text) = text_of(value) {
         return name != "source" && is_away(&text);
     }
-    let mut found = false;
+    let (mut found, mut has_url_as_data) = (false, false);
+    // the data of a source of this type, and of no other one beside it, is the text itself
+    let (mut says_text, mut says_another) = (false, name != "source");
     let members = each_member(value.get().as_bytes(), |name, value| {
-        found |= match name.to_ascii_lowercase().as_str() {
-            "url" | "file_url" | "file_id" => value.get() != "null" && text_of(value).is_none_or(|text| is_away(&text)),
-            "type" => text_of(value).is_some_and(|kind| matches!(kind.as_str(), "file" | "url")),
-            "data" | "file_data" => text_of(value).is_some_and(|text| is_url(&text)),
-            _ => false,
-        };
+        let text = || text_of(value);
+        match name.to_ascii_lowercase().as_str() {
+            "url" | "file_url" | "file_id" => {
+                found |= value.get() != "null" && text().is_none_or(|text| is_away(&text));
+            }
+            "type" => {
+                let kind = text();
+                found |= matches!(kind.as_deref(), Some("file" | "url"));
+                let is_text = kind.as_deref() == Some("text");
+                (says_text, says_another) = (says_text || is_text, says_another || !is_text);
+            }
+            "data" => has_url_as_data |= text().is_some_and(|text| is_url(&text)),
+            "file_data" => found |= text().is_some_and(|text| is_url(&text)),
+            _ => {}
+        }
     });
+    found |= has_url_as_data && (says_another || !says_text);
     found || (members.is_err() && value.get().starts_with('['))
 }
 

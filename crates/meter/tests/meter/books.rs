@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// The key that no client has.
-pub(crate) const REAL_KEY: &str = "sk-real-and-secret";
+pub(crate) const REAL_KEY: &str = "sk-real-and-secret-1";
 
 /// A key of no run.
 pub(crate) const FOREIGN_KEY: &str = "foreign";

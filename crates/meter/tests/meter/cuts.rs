@@ -98,8 +98,11 @@ async fn a_cut_behind_the_end_of_a_stream_costs_nothing_more() {
 #[tokio::test]
 async fn silence_has_an_end() {
     let short = Duration::from_millis(80);
-    let base =
-        |upstream: &Scripted| Upstream { idle: short, first_byte: short, ..Upstream::new(upstream.base(), real_key()) };
+    let base = |upstream: &Scripted| {
+        let mut to = Upstream::new(upstream.base(), real_key());
+        (to.idle, to.first_byte) = (short, short);
+        to
+    };
     let waiting = Scripted::start(vec![Step::Wait(Duration::from_secs(60))]).await;
     let meter = meter_to(base(&waiting), MeterSettings::default()).await;
     let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
@@ -174,7 +177,8 @@ async fn reading_on_has_bounds() {
     assert_eq!((told.status, told.usage), (0, None));
     // one that has had all of its time hangs
     let silent = Scripted::start(vec![Step::Wait(Duration::from_secs(60))]).await;
-    let upstream = Upstream { first_byte: Duration::from_millis(80), ..Upstream::new(silent.base(), real_key()) };
+    let mut upstream = Upstream::new(silent.base(), real_key());
+    upstream.first_byte = Duration::from_millis(80);
     let meter = meter_to(upstream, linger(10_000)).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
     let told = meter.books.only().await;

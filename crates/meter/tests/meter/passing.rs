@@ -123,7 +123,9 @@ async fn azure_and_anthropic_get_the_key_in_their_own_header() {
         let mut headers = http::HeaderMap::new();
         headers.insert(name, http::HeaderValue::from_static(REAL_KEY));
         let base = format!("http://{}", upstream.address);
-        let meter = meter_to(Upstream { paths, ..Upstream::new(base, headers) }, MeterSettings::default()).await;
+        let mut to = Upstream::new(base, headers);
+        to.paths = paths;
+        let meter = meter_to(to, MeterSettings::default()).await;
         let sent = format!("{name}: token-1\r\n");
         let body = b"{\"model\":\"gpt-4o\"}";
         exchange(meter.address, &request(&format!("/m/run-1/{path}"), &sent, body)).await;
@@ -273,6 +275,28 @@ async fn keys_of_a_base_url_are_hidden_in_errors_replies_streams_and_headers() {
         let told = meter.books.only().await;
         let kept = told.reply.or(told.error).expect("kept");
         assert_eq!(String::from_utf8_lossy(&kept), starred(body), "nor is it kept");
+    }
+}
+
+/// Such a secret tells nothing where it stands, and every reply has the word.
+#[tokio::test]
+async fn a_secret_that_is_a_plain_word_stays_in_replies_and_is_hidden_in_errors() {
+    let body = r#"{"model":"m","choices":[{"message":{"role":"assistant","content":"tea"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    let event = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: [DONE]\n\n";
+    let json = "content-type: application/json\r\n";
+    let starred = body.replace("assistant", "*********");
+    let whole = request("/m/run-1/v1/chat/completions", "", br#"{"model":"m","messages":[]}"#);
+    let stream = request("/m/run-1/v1/chat/completions", "", br#"{"model":"m","stream":true,"messages":[]}"#);
+    for (text, said, expected) in [
+        (whole.clone(), reply("200 OK", json, body), body),
+        (stream, streamed(event, 5), event),
+        (whole, reply("404 Not Found", json, body), starred.as_str()),
+    ] {
+        let upstream = Scripted::saying(said).await;
+        let base = format!("http://{}/v1?token=assistant", upstream.address);
+        let meter = meter(&base, MeterSettings::default()).await;
+        let got = exchange(meter.address, &text).await;
+        assert_eq!(String::from_utf8_lossy(&got.body), expected);
     }
 }
 

@@ -153,8 +153,8 @@ async fn what_is_kept_of_a_body_that_cannot_be_read_has_nothing_of_it() {
 
 #[tokio::test]
 async fn what_has_no_address_at_its_provider_is_told_to_whoever_counts() {
-    let of_another =
-        Upstream { paths: Paths::Azure, ..Upstream::new("http://127.0.0.1:1/openai/deployments/n", real_key()) };
+    let mut of_another = Upstream::new("http://127.0.0.1:1/openai/deployments/n", real_key());
+    of_another.paths = Paths::Azure;
     let azure = meter_to(of_another, MeterSettings::default()).await;
     let plain = meter("http://127.0.0.1:1/v1", MeterSettings::default()).await;
     let of_deployment = "/m/run-1/openai/deployments/small/chat/completions";

@@ -62,7 +62,8 @@ async fn a_client_that_asks_itself_gets_every_byte() {
 async fn a_server_that_takes_no_such_wish_is_not_asked_and_its_words_are_counted() {
     let events = format!("{PLAIN}{DONE}");
     let upstream = Scripted::saying(streamed(&events, usize::MAX)).await;
-    let settings = Upstream { asks_usage: false, ..Upstream::new(upstream.base(), real_key()) };
+    let mut settings = Upstream::new(upstream.base(), real_key());
+    settings.asks_usage = false;
     let meter = meter_to(settings, MeterSettings::default()).await;
     let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", WITHOUT.as_bytes())).await;
     assert_eq!((got.body.as_slice(), upstream.requests()[0].body.as_slice()), (events.as_bytes(), WITHOUT.as_bytes()));

@@ -205,6 +205,11 @@ pub async fn run_events_keep_their_order(fresh: &Fresh) {
     assert_eq!(lacking("mark", "its\u{0}message", "", false).await, [cell]);
     assert_eq!(lacking("none", "", "mark", false).await, [cell]);
     assert_eq!(lacking("mark", "another", "", true).await, [cell]);
+    let with = async |kind: &str| -> Vec<RunNo> {
+        let filter = RunFilter { has_event: Some(kind.into()), ..RunFilter::default() };
+        store.list_runs(&filter).await.expect("is listed").into_iter().map(|row| row.run_no).collect()
+    };
+    assert_eq!((with("mark").await, with("none").await), (vec![run], vec![]));
 }
 
 /// U+0000 and backslashes come back from every free text.

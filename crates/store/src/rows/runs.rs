@@ -334,6 +334,8 @@ pub struct RunFilter {
     pub open: bool,
     /// Only finished runs that lack an event.
     pub lacks: Option<Lacking>,
+    /// Only runs that have an event of this kind.
+    pub has_event: Option<String>,
     /// Only runs whose ids end as those of the cells of a matrix: [`RunRow::cell`] says whether they are some.
     pub cells: bool,
     /// At most so many.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     BankRow, FilledBank, StoreError, StoreResult,
-    codec::{escape, from_json, hash, list_from_json, to_json, unescape},
+    codec::{escape, hash, list_from_json, to_json, unescape},
 };
 
 /// The condition under which `event` is legal on the row of `banks` that changes.
@@ -227,7 +227,7 @@ async fn failure_facts(conn: &mut dyn Conn, run: RunNo, task: TaskKey) -> StoreR
     let mut rows = conn.fetch(&SELECT, args![run.0, task.0, StepNo::FAILED.0]).await?;
     let what = || format!("the failure of {task:?}");
     let row = rows.first_mut().ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what()).into()))?;
-    from_json(&row.text(0)?, what)
+    list_from_json(&row.text(0)?, what)
 }
 
 /// Fails questions with the facts of their bank, whether they have been planned or not; returns those that had not ended.

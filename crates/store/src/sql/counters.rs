@@ -186,7 +186,8 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
         let rows = conn.fetch(&DOCS, args![run.0, after, super::CHUNK as i64]).await?;
         let full = rows.len() == super::CHUNK;
         for mut row in rows {
-            let facts: QuestionFacts = crate::codec::from_json(&row.text(0)?, || "the facts of a question".to_owned())?;
+            let facts: QuestionFacts =
+                crate::codec::list_from_json(&row.text(0)?, || "the facts of a question".to_owned())?;
             after = facts.task.0;
             scores.end(&facts, headline_metric);
         }

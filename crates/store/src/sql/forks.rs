@@ -11,7 +11,6 @@ use bench_proto::{
 use super::{
     Backend, Batch, CHUNK, Conn, Sql, SqlStore, args,
     counters::{self, Delta},
-    imports,
     plan::{self, COLUMNS_OF_ROWS},
     task_key,
 };
@@ -81,6 +80,16 @@ pub(super) async fn insert_tasks(
     rows.iter().map(|row| task_key(row, 0)).collect()
 }
 
+/// Stores texts that are not there.
+pub(super) async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
+    static INSERT: Sql = Sql::new(|| {
+        "INSERT INTO texts (run_no, task_key, step_no, body) SELECT $1, b.task, b.step, b.body \
+         FROM @rows($2: task int, step int, body blob) AS b WHERE true ON CONFLICT (run_no, task_key, step_no) DO NOTHING"
+            .to_owned()
+    });
+    conn.execute(&INSERT, args![run.0, texts]).await.map(drop)
+}
+
 /// Steps, texts and tasks of some questions.
 struct Part {
     ready: Vec<TaskKey>,
@@ -127,7 +136,7 @@ async fn adopt_questions(conn: &mut dyn Conn, run: RunNo, part: Part) -> StoreRe
     let new = insert_tasks(conn, run, &part.ready, TaskState::Ready, WITH_STEPS, false).await?;
     insert_tasks(conn, run, &part.failed, TaskState::Failed, WITH_STEPS, false).await?;
     conn.execute(&STEPS, args![run.0, part.steps]).await?;
-    imports::store_texts(conn, run, part.texts).await?;
+    store_texts(conn, run, part.texts).await?;
     // counted anew by the first sweep; until then progress should not jump
     let answered = if new.len() == part.ready.len() { part.answered } else { 0 };
     counters::add_to(conn, run, Delta { answered, ..Delta::default() }).await

@@ -8,21 +8,11 @@ use bench_proto::{
     task::TaskState,
 };
 
-use super::{Backend, Batch, Conn, Sql, SqlStore, args, conclude, forks};
+use super::{Backend, Batch, Conn, SqlStore, conclude, forks};
 use crate::{Imports, StoreResult, codec::to_frame};
 
 /// Questions of one transaction.
 const PART: usize = 1_000;
-
-/// Stores texts that are not there.
-pub(super) async fn store_texts(conn: &mut dyn Conn, run: RunNo, texts: Batch) -> StoreResult<()> {
-    static INSERT: Sql = Sql::new(|| {
-        "INSERT INTO texts (run_no, task_key, step_no, body) SELECT $1, b.task, b.step, b.body \
-         FROM @rows($2: task int, step int, body blob) AS b WHERE true ON CONFLICT (run_no, task_key, step_no) DO NOTHING"
-            .to_owned()
-    });
-    conn.execute(&INSERT, args![run.0, texts]).await.map(drop)
-}
 
 /// Stores the tasks of questions that have ended: done where they have a score, given up where not. Without them a sweep of a run that
 /// goes on would plan its questions anew.
@@ -63,7 +53,7 @@ impl<B: Backend> SqlStore<B> {
                         if with_tasks {
                             store_ended_tasks(conn, run, &facts).await?;
                         }
-                        store_texts(conn, run, texts).await?;
+                        forks::store_texts(conn, run, texts).await?;
                         conclude::store(conn, run, &metric, &facts, rows).await.map(drop)
                     })
                 })
@@ -100,7 +90,7 @@ impl<B: Backend> Imports for SqlStore<B> {
                 .int(part.iter().map(|(task, ..)| task.0))
                 .int(part.iter().map(|(_, step, _)| i64::from(step.0)))
                 .blob(bodies);
-            self.backend.write(move |conn| Box::pin(store_texts(conn, run, batch))).await?;
+            self.backend.write(move |conn| Box::pin(forks::store_texts(conn, run, batch))).await?;
         }
         Ok(())
     }

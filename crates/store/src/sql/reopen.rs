@@ -21,7 +21,7 @@ use super::{
     runs::change_state,
     task_key, tasks,
 };
-use crate::{RetryScope, RunState, StoreResult};
+use crate::{RetryScope, RunState, StoreError, StoreResult};
 
 /// A concluded question that is to be repeated.
 struct Candidate {
@@ -122,8 +122,9 @@ async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> Store
     let rows = conn.fetch(&SELECT, args![run.0, scope == RetryScope::ErrorsAndNotRun]).await?;
     let read = |mut row: super::Row| {
         let failed = Some(row.text(3)?).filter(|doc| !doc.is_empty());
-        let facts: Option<QuestionFacts> =
-            failed.map(|doc| crate::codec::from_json(&doc, || "the facts of a question".to_owned())).transpose()?;
+        let facts: Option<QuestionFacts> = failed
+            .map(|doc| crate::codec::list_from_json(&doc, || "the facts of a question".to_owned()))
+            .transpose()?;
         Ok(Candidate {
             task: task_key(&row, 0)?,
             state: tasks::task_state(&row, 1)?,
@@ -224,7 +225,18 @@ async fn forget_strays(conn: &mut dyn Conn, run: RunNo, questions: &[TaskKey]) -
     }
     let column = |at: usize| strays.iter().map(|row| row.int(at)).collect::<StoreResult<Vec<i64>>>();
     let batch = Batch::default().int(column(0)?).int(column(1)?);
-    conn.execute(&FORGET, args![run.0, batch]).await.map(drop)
+    conn.execute(&FORGET, args![run.0, batch]).await.map(drop).map_err(granted_by_migrate)
+}
+
+/// A store whose roles an older build has named does not let its coordinators delete texts.
+fn granted_by_migrate(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Denied(why) => StoreError::Denied(format!(
+            "{why} (texts of a restored run that are made anew are deleted; where an older build has named the roles of this store, \
+             `bench-coord migrate` of this one, with the URL of the store's owner, gives the right to `coordinate`)"
+        )),
+        other => other,
+    }
 }
 
 /// Sets the counters of questions whose votes were reopened.
@@ -267,4 +279,22 @@ async fn start_anew(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreR
     }
     let numbers = Batch::default().int(bank_nos.iter().map(|no| i64::from(*no)));
     conn.execute(&RAISE, args![run.0, numbers]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_that_roles_of_an_older_build_lack_is_had_by_a_migration() {
+        let told = granted_by_migrate(StoreError::Denied("permission denied for table texts".to_owned()));
+        assert!(matches!(told, StoreError::Denied(_)), "{told}");
+        let told = told.to_string();
+        assert!(
+            told.starts_with("permission denied for table texts") && told.contains("`bench-coord migrate`"),
+            "{told}"
+        );
+        let full = granted_by_migrate(StoreError::Full("x".to_owned().into())).to_string();
+        assert!(!full.contains("migrate"), "{full}");
+    }
 }

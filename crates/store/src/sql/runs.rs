@@ -336,7 +336,9 @@ impl<B: Backend> Runs for SqlStore<B> {
                  AND ($12 = 0 OR substr(r.name, 1, CAST($12 AS INTEGER)) = $13) \
                  AND ($14 = 0 OR (r.state = '{}' AND NOT EXISTS (SELECT 1 FROM run_events AS e WHERE e.run_no = r.run_no \
                  AND ((e.kind = $15 AND e.message = $16) OR e.kind = $17)))) \
-                 AND ($18 = 0 OR r.run_id LIKE '%-c%-r%') ORDER BY r.run_no DESC LIMIT $8",
+                 AND ($18 = 0 OR r.run_id LIKE '%-c%-r%') \
+                 AND ($19 = 0 OR EXISTS (SELECT 1 FROM run_events AS h WHERE h.run_no = r.run_no AND h.kind = $20)) \
+                 ORDER BY r.run_no DESC LIMIT $8",
                 RunState::Running.name(),
                 RunState::Paused.name(),
                 RunState::Finished.name(),
@@ -368,6 +370,8 @@ impl<B: Backend> Runs for SqlStore<B> {
                 escape(&lacks.message),
                 escape(&lacks.or_kind),
                 filter.cells as i64,
+                filter.has_event.is_some() as i64,
+                escape(filter.has_event.as_deref().unwrap_or_default()),
             ];
             let rows = self.fetch(&SELECT, args).await?;
             let all = (rows.len() as i64) < most;

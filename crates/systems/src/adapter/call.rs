@@ -425,12 +425,12 @@ impl Call {
         }
         let text = String::from_utf8_lossy(&response.body);
         if response.is_events() || !self.events.is_empty() {
-            return self.read_events(&text, (200..300).contains(&status));
+            return self.read_events(&text, (200..300).contains(&status), response.max_bytes);
         }
         let value: Value = if text.trim().is_empty() {
             Value::Null
         } else {
-            http::check_values(text.as_bytes(), &self.what)?;
+            http::check_memory(text.as_bytes(), response.max_bytes, &self.what)?;
             match serde_json::from_str(&text) {
                 Ok(value) => value,
                 Err(_) if looks_like_json(&response) => {
@@ -457,13 +457,12 @@ impl Call {
         Ok(Read { value, usage, ..Read::default() })
     }
 
-    fn read_events(&self, text: &str, is_success: bool) -> Result<Read, Failure> {
+    fn read_events(&self, text: &str, is_success: bool, max_bytes: usize) -> Result<Read, Failure> {
         if looks_like_a_page(text) {
             return Err(self.page(text));
         }
-        let events = sse::events(text).map_err(|error| {
-            Failure::permanent(http::TOO_LONG, format!("{}: the response is not read: {error}", self.what))
-        })?;
+        let events = sse::events(text, http::response_memory(max_bytes));
+        let events = events.map_err(|error| http::too_much(error, &self.what))?;
         if let Some(error) = events.iter().find(|event| event.name == "error") {
             return Err(Failure::transient(
                 "system_error_event",
@@ -597,9 +596,9 @@ mod tests {
         let there: Vec<_> = parsed.filter(|spec| !read(spec, "{}").is_err_and(|e| e.code == "adapter")).collect();
         assert!(!there.is_empty());
         for spec in there {
-            let failure = read(&spec, &body(200_000)).expect_err("is refused");
+            let failure = read(&spec, &body(400_000)).expect_err("is refused");
             assert_eq!(failure.code, http::TOO_LONG, "{}: {failure}", spec.name);
-            assert!(failure.message.ends_with("it has 600002 values, at most 500000 are read"), "{failure}");
+            assert!(failure.message.contains("at most 256 are given to it: ask for less"), "{failure}");
         }
     }
 

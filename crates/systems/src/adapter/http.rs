@@ -11,7 +11,8 @@ use super::spec::AdapterSpec;
 use bench_proto::{
     address::is_public,
     failure::{Failure, LONGEST_RETRY_AFTER},
-    json_bound, redact,
+    json_bound::{self, TooMuchMemory},
+    redact,
 };
 use reqwest::{
     Method, Url,
@@ -24,7 +25,7 @@ use reqwest::{
 pub const UNREACHABLE: &str = "system_unreachable";
 /// Code of a page for people where a reply was expected: something before the system answers in its place.
 pub const NO_REPLY: &str = "system_no_reply";
-/// Code of a response that is longer than may be, or has more values.
+/// Code of a response that is longer than may be, or takes more memory.
 pub(super) const TOO_LONG: &str = "system_response_too_long";
 /// Code of a response that is not what the file says.
 pub(super) const SHAPE: &str = "system_shape";
@@ -34,15 +35,30 @@ const RESPONSE_BYTES: usize = 8 << 20;
 /// The same whatever a file says: files come with runs from anywhere, and memory is this machine's.
 const MOST_RESPONSE_BYTES: usize = 64 << 20;
 
+/// Bytes that a response may take in memory for each byte that it may have: texts and lists of numbers take less, many small objects more.
+const MEMORY_TIMES: u64 = 32;
+
+/// What can be done about a response that is not read.
+pub(super) const ASK_FOR_LESS: &str = "ask for less (a smaller k or page), leave vectors out of it, or raise limits.response_bytes in the file (up to 64 MiB)";
+
 /// Longest response of a system, in bytes.
 pub(super) fn response_bytes(spec: &AdapterSpec) -> usize {
     spec.limits.response_bytes.map_or(RESPONSE_BYTES, |bytes| bytes as usize).min(MOST_RESPONSE_BYTES)
 }
 
-/// Refuses a response of more values than are read: a short one may take a hundred times its length in memory.
-pub(super) fn check_values(body: &[u8], what: &str) -> Result<(), Failure> {
-    json_bound::check(body, json_bound::REPLY)
-        .map_err(|error| Failure::permanent(TOO_LONG, format!("{what}: the response is not read: {error}")))
+/// Bytes that a response of at most so many bytes may take in memory. A file that says fewer than are usual bounds its bytes alone.
+pub(super) fn response_memory(max_bytes: usize) -> u64 {
+    (max_bytes.max(RESPONSE_BYTES) as u64).saturating_mul(MEMORY_TIMES)
+}
+
+/// Refuses a response that takes more memory than it may: a short one may take a hundred times its length.
+pub(super) fn check_memory(body: &[u8], max_bytes: usize, what: &str) -> Result<(), Failure> {
+    json_bound::check_memory(body, response_memory(max_bytes)).map_err(|error| too_much(error, what))
+}
+
+/// A response that takes more memory than it may.
+pub(super) fn too_much(error: TooMuchMemory, what: &str) -> Failure {
+    Failure::permanent(TOO_LONG, format!("{what}: the response is not read: {error}: {ASK_FOR_LESS}"))
 }
 
 /// Clients of the process: one that keeps out of private networks, one that may enter them.
@@ -150,6 +166,8 @@ pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+    /// How many bytes it might have had.
+    pub(super) max_bytes: usize,
 }
 
 impl Response {
@@ -230,7 +248,7 @@ pub(super) async fn answered(
 pub(super) async fn read_whole(response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Response, Failure> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = read_body(response, max_bytes, what).await?;
-    Ok(Response { status, headers, body })
+    Ok(Response { status, headers, body, max_bytes })
 }
 
 async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Vec<u8>, Failure> {
@@ -346,6 +364,24 @@ mod tests {
         assert_eq!(of(""), 8 << 20);
         assert_eq!(of("limits: {response_bytes: 4096}"), 4096);
         assert_eq!(of("limits: {response_bytes: 4294967295}"), 64 << 20);
+    }
+
+    #[test]
+    fn replies_with_vectors_are_read_and_many_small_objects_are_not() {
+        let vectors = format!("[{}0]", "-0.1234567,".repeat(614_400));
+        let objects = |bytes: usize| format!("[{}0]", "{\"\":0},".repeat(bytes / 7));
+        assert!(vectors.len() > 6 << 20 && vectors.len() < RESPONSE_BYTES);
+        for max_bytes in [4_096, RESPONSE_BYTES, MOST_RESPONSE_BYTES] {
+            assert!(check_memory(vectors.as_bytes(), max_bytes, "recall").is_ok(), "{max_bytes}");
+        }
+        let bomb = objects(RESPONSE_BYTES - 2);
+        let refused = check_memory(bomb.as_bytes(), RESPONSE_BYTES, "recall").expect_err("is refused");
+        assert_eq!(refused.code, TOO_LONG);
+        let said = &refused.message;
+        assert!(said.starts_with("recall: ") && said.contains("at most 256 are given to it"), "{said}");
+        assert!(said.contains("a smaller k") && said.contains("limits.response_bytes"), "{said}");
+        // more is given to it where the file says so
+        assert!(check_memory(bomb.as_bytes(), 5 * RESPONSE_BYTES, "recall").is_ok());
     }
 
     #[test]

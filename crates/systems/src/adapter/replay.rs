@@ -10,7 +10,7 @@ use super::{
     AdapterSpec,
     call::{Call, Read},
     file::{self, Adapter},
-    http::{self, Response},
+    http::{self, Response, response_bytes},
     path::Path,
     recalling, settings,
     template::Vars,
@@ -46,7 +46,7 @@ pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]
     if let Ok(kind) = HeaderValue::from_str(kind) {
         headers.insert(CONTENT_TYPE, kind);
     }
-    let read = call.read(Response { status, headers, body: body.to_vec() })?;
+    let read = call.read(Response { status, headers, body: body.to_vec(), max_bytes: response_bytes(spec) })?;
     told(spec, &adapter, (name, call), &read)
 }
 
@@ -60,7 +60,7 @@ pub fn read_tool(spec: &AdapterSpec, name: &str, result: &[u8]) -> Result<String
     let wrong = |error: String| Failure::permanent("adapter", error);
     let call = call(&adapter, name).ok_or_else(|| wrong(format!("no call '{name}'")))?;
     let tool = call.tool().ok_or_else(|| wrong(format!("'{name}' calls no tool")))?;
-    let read = call.look_at(mcp::read(name, tool, result)?)?;
+    let read = call.look_at(mcp::read(name, tool, result, response_bytes(spec))?)?;
     told(spec, &adapter, (name, call), &read)
 }
 

@@ -1,7 +1,10 @@
 //! Server-sent events of an answer: frames end at an empty line, `data` lines of a frame are joined.
 
-use bench_proto::json_bound::{self, Counted, TooManyValues};
+use bench_proto::json_bound::{Counted, TooMuchMemory};
 use serde_json::{Value, json};
+
+/// Bytes that an event takes in memory beside its data.
+const EACH_EVENT: u64 = 128;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
@@ -14,9 +17,9 @@ pub(super) struct Event {
 /// The events of a whole body. A last frame without its empty line is read too.
 ///
 /// # Errors
-/// More values in all of them than one reply may have.
-pub(super) fn events(body: &str) -> Result<Vec<Event>, TooManyValues> {
-    let (mut values, most) = (0, json_bound::REPLY);
+/// All of them take more than `most` bytes in memory.
+pub(super) fn events(body: &str, most: u64) -> Result<Vec<Event>, TooMuchMemory> {
+    let mut needed = 0_u64;
     let (mut events, mut name, mut data) = (Vec::new(), String::new(), Vec::new());
     // line ends are \n, \r\n or \r
     let body = body.strip_prefix('\u{feff}').unwrap_or(body).replace("\r\n", "\n").replace('\r', "\n");
@@ -24,10 +27,9 @@ pub(super) fn events(body: &str) -> Result<Vec<Event>, TooManyValues> {
         if line.is_empty() {
             if !data.is_empty() {
                 let text = data.join("\n");
-                // an event is one at least, whatever its data is
-                values += Counted::whole(text.as_bytes()).values.max(1);
-                if values > most {
-                    return Err(TooManyValues { values, most });
+                needed = needed.saturating_add(EACH_EVENT + Counted::whole(text.as_bytes()).memory());
+                if needed > most {
+                    return Err(TooMuchMemory { needed, most });
                 }
                 let data = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
                 let name = if name.is_empty() { "message".to_owned() } else { name.clone() };
@@ -56,15 +58,17 @@ mod tests {
     fn events_of_many_values_are_refused_together() {
         // what stands between them opens no text that hides them
         let event = format!(": it's \" open\ndata: [{}0]\n\n", "{\"\":0},".repeat(10_000));
-        assert_eq!(events(&event.repeat(2)).map(|read| read.len()), Ok(2));
-        let refused = events(&event.repeat(20)).expect_err("are more");
-        assert!(refused.values > json_bound::REPLY && refused.most == json_bound::REPLY, "{refused}");
+        let most = 64 << 20;
+        assert_eq!(events(&event.repeat(2), most).map(|read| read.len()), Ok(2));
+        let refused = events(&event.repeat(20), most).expect_err("are more");
+        assert!(refused.needed > most && refused.most == most, "{refused}");
+        assert!(events(&"data:x\n\n".repeat(1_000), 100_000).is_err(), "each is one, however short it is");
     }
 
     #[test]
     fn frames_are_read_as_they_come() {
         let body = ": hi\r\nevent: answer_delta\r\ndata: {\"text\":\r\ndata: \"o\"}\r\n\r\ndata: plain\n\nevent: empty\n\nevent: done\ndata: {\"ok\": true}";
-        let read: Vec<_> = events(body).expect("few").into_iter().map(|e| (e.name, e.data)).collect();
+        let read: Vec<_> = events(body, 1 << 20).expect("few").into_iter().map(|e| (e.name, e.data)).collect();
         assert_eq!(
             read,
             [

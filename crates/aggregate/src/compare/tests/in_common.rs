@@ -216,3 +216,46 @@ fn what_the_same_judge_said_again_without_a_call_is_a_copy() {
     assert!(!copied((1, 199), votes) && !copied((0, 0), votes), "something was asked, or nothing is known");
     assert!(!copied((0, 200), votes + 2), "more votes are another measurement");
 }
+
+#[test]
+fn each_side_has_to_have_the_judgements_of_the_source_for_a_copy() {
+    let (input, facts) = (input(300), facts("judge"));
+    let forked = TakenOver::of_fork(Phase::Judge, "s", &TakenOver::default());
+    let run = |id: &str, taken_over: &TakenOver, (calls, cached_calls): (u64, u64)| {
+        let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
+        let mut summary = named(id, &input);
+        (summary.usage.judge.calls, summary.usage.judge.cached_calls) = (calls, cached_calls);
+        (spec, summary)
+    };
+    let copied = |a: &(RunSpec, Summary), b: &(RunSpec, Summary)| {
+        let members = [a, b].map(|(spec, summary)| [Member::new(spec, summary, "s".to_owned(), false)]);
+        let [first, second] = [(a, &members[0]), (b, &members[1])].map(|((spec, summary), members)| Side {
+            spec,
+            summary,
+            facts: &facts,
+            members,
+        });
+        let options = CompareOptions { metric: Some("judge".to_owned()), ..CompareOptions::default() };
+        let [there, back] = [compare(&first, &second, &options), compare(&second, &first, &options)];
+        assert_eq!(there.copied, back.copied);
+        there.copied
+    };
+    let source = run("s", &TakenOver::default(), (200, 0));
+    let (heard, again) = (run("f1", &forked, (0, 200)), run("f3", &forked, (0, 200)));
+    let asked = run("f2", &forked, (200, 0));
+    assert!(copied(&heard, &source) && copied(&heard, &again));
+    assert!(!copied(&heard, &asked), "the judge of one was asked anew");
+    assert!(!copied(&asked, &source));
+    let changes: [fn(&mut RunSpec); 3] = [
+        |spec| spec.dataset.profile.only_rubric = Some("judge-graded".to_owned()),
+        |spec| spec.dataset.profile.by_gold.abstain = Some("judge-other".to_owned()),
+        |spec| {
+            spec.judging.forms.insert("grade".to_owned(), 1);
+        },
+    ];
+    for change in changes {
+        let mut other = heard.clone();
+        change(&mut other.0);
+        assert!(!copied(&other, &source), "another rubric is another measurement");
+    }
+}

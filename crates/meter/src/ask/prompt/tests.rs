@@ -112,6 +112,33 @@ fn p34_many_small_objects_are_counted_one_by_one() {
 }
 
 #[test]
+fn p34_an_inline_text_may_begin_with_an_address_and_data_may_not() {
+    let asks = |source: &str| {
+        let part = format!(r#"{{"type":"document","source":{source}}}"#);
+        let body = format!(r#"{{"messages":[{{"role":"user","content":[{part}]}}]}}"#);
+        count(Operation::Messages, Encoding::Bytes, body.as_bytes())
+    };
+    let page = "https://example.com/page says that tea is at four";
+    for source in [
+        format!(r#"{{"type":"text","media_type":"text/plain","data":"{page}"}}"#),
+        format!(r#"{{"data":"{page}","type":"text"}}"#),
+    ] {
+        let counted = asks(&source);
+        assert!(!counted.is_elsewhere && counted.tokens >= page.len() as u64, "{source}: {counted:?}");
+    }
+    for source in [
+        r#"{"type":"base64","data":"https://example.com/a.pdf"}"#,
+        r#"{"data":"https://example.com/a.pdf"}"#,
+        r#"{"type":"text","data":"https://example.com/a.pdf","type":"base64"}"#,
+        r#"{"Type":"url","type":"text","data":"tea"}"#,
+        r#"{"type":"text","data":"tea","url":"https://example.com/a.pdf"}"#,
+        r#"{"type":"text","file_data":"https://example.com/a.pdf"}"#,
+    ] {
+        assert!(asks(source).is_elsewhere, "{source}");
+    }
+}
+
+#[test]
 fn p34_half_a_letter_is_read_as_a_whole_one() {
     let body = br#"{"messages":[{"role":"user","content":"hello \ud83d"},{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
     let counted = count(Operation::Chat, Encoding::Bytes, body);

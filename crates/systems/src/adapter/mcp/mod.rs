@@ -35,6 +35,7 @@ use self::{
 use super::{
     UNREACHABLE,
     call::excerpt,
+    http::{ASK_FOR_LESS, response_memory},
     managed::{child::signal_group, how_it_ended, last_words},
     process::{
         keeping::Banks,
@@ -143,6 +144,7 @@ impl ToolServer {
             wire,
             process,
             banks: Banks::default(),
+            longest: self.longest,
             too_long,
             is_over: AtomicBool::new(false),
             under_way: AtomicUsize::new(0),
@@ -221,6 +223,8 @@ pub(super) struct Connected {
     process: Option<std::sync::Mutex<Process>>,
     /// What this process was given, where memories end with it.
     pub(super) banks: Banks<(String, String)>,
+    /// Most bytes of a reply.
+    longest: usize,
     /// A reply was so long that nothing more is heard of it.
     too_long: Arc<AtomicBool>,
     is_over: AtomicBool,
@@ -232,13 +236,13 @@ pub(super) struct Connected {
 /// # Errors
 /// What the tool says, or why it is no result.
 #[cfg(feature = "mcp")]
-pub(super) fn read(what: &str, tool: &ToolCall, result: &[u8]) -> Result<Value, Failure> {
-    let reply = wire::read_result(result)?;
+pub(super) fn read(what: &str, tool: &ToolCall, result: &[u8], longest: usize) -> Result<Value, Failure> {
+    let reply = wire::read_result(result, response_memory(longest))?;
     if reply.is_error {
         let message = format!("{what}: the server says: {}", excerpt(&reply.said()));
         return Err(Failure::permanent("system_refused", message));
     }
-    Ok(reply.value(tool.texts))
+    Ok(reply.value(tool.texts, response_memory(longest)))
 }
 
 /// Whether a list of tools, as it crosses the wire, has what is called.
@@ -283,7 +287,7 @@ impl Connected {
                 let message = format!("{what}: {} says: {}{log}", self.name, excerpt(&reply.said()));
                 Err(Failure::permanent("system_refused", message))
             }
-            Ok(reply) => Ok(reply.value(tool.texts)),
+            Ok(reply) => Ok(reply.value(tool.texts, response_memory(self.longest))),
             Err(failure) => {
                 let failure = self.explained(failure, counted.alone).await;
                 Err(Failure { message: format!("{what}: {}", failure.message), ..failure })
@@ -300,8 +304,9 @@ impl Connected {
             _ => return failure,
         }
         if self.too_long.load(Ordering::SeqCst) {
-            let message =
-                "the response is longer than limits.response_bytes allows, or has more values than are read".to_owned();
+            let message = format!(
+                "the response is longer than limits.response_bytes allows, or takes far more in memory: {ASK_FOR_LESS}"
+            );
             return match alone {
                 true => Failure::permanent("system_response_too_long", message),
                 false => Failure::transient(CONNECTION, message),

@@ -1,6 +1,6 @@
 //! What a tool has returned, as paths read it: its structured content, else the JSON of its text, else its texts.
 
-use bench_proto::json_bound;
+use bench_proto::json_bound::Counted;
 use serde_json::Value;
 
 /// What a tool has returned.
@@ -22,15 +22,16 @@ pub(super) enum Texts {
 }
 
 impl Reply {
-    /// The value that is read. Servers of one and the same library put a list of objects into one block or into a block for each.
-    pub(super) fn value(self, texts: Texts) -> Value {
+    /// The value that is read. Servers of one and the same library put a list of objects into one block or into a block for each. Blocks
+    /// that take more than `most` bytes in memory as JSON stay texts.
+    pub(super) fn value(self, texts: Texts, most: u64) -> Value {
         if let Some(structured) = self.structured.filter(|value| !value.is_null()) {
             return structured;
         }
+        let mut left = most;
         let parsed = |text: &String| {
-            json_bound::from_str::<Value>(text, json_bound::REPLY)
-                .ok()
-                .filter(|value| value.is_object() || value.is_array())
+            left = left.checked_sub(Counted::whole(text.as_bytes()).memory())?;
+            serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array())
         };
         match self.texts.iter().map(parsed).collect::<Option<Vec<Value>>>() {
             Some(mut one) if one.len() == 1 => one.pop().unwrap_or_default(),
@@ -56,7 +57,7 @@ mod tests {
 
     fn read(structured: Option<Value>, texts: &[&str], as_what: Texts) -> Value {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        Reply { structured, texts, is_error: false }.value(as_what)
+        Reply { structured, texts, is_error: false }.value(as_what, 16 << 20)
     }
 
     #[test]
@@ -74,7 +75,10 @@ mod tests {
         assert_eq!(read(None, &["7"], Texts::EachAnElement), json!(["7"]), "a number is a text like any other");
         assert_eq!(read(None, &[], Texts::EachAnElement), json!([]));
         let bomb = format!("[{}0]", "{\"\":0},".repeat(200_000));
-        assert_eq!(read(None, &[&bomb], Texts::OneText), json!(bomb), "what has too many values stays a text");
+        assert_eq!(read(None, &[&bomb], Texts::OneText), json!(bomb), "what takes too much stays a text");
+        let some = format!("[{}0]", "{\"\":0},".repeat(12_000));
+        assert!(read(None, &[&some], Texts::EachAnElement)[0].is_object());
+        assert_eq!(read(None, &[&some, &some], Texts::EachAnElement)[1], json!(some), "blocks count together");
         assert_eq!(read(None, &["7"], Texts::OneText), json!("7"));
         assert_eq!(read(None, &["Tea", "at four"], Texts::OneText), json!("Tea\nat four"));
         assert_eq!(read(None, &[], Texts::OneText), Value::Null);

@@ -40,7 +40,7 @@ use tokio::{
 use super::{reply::Reply, tools::Tool};
 use crate::adapter::{
     call::excerpt,
-    http::{NO_REPLY, SHAPE, network},
+    http::{NO_REPLY, SHAPE, network, response_memory},
 };
 
 /// Pages of a list of tools, and how many are read of it.
@@ -56,7 +56,7 @@ fn client() -> ClientConfig {
 
 impl Wire {
     /// Greets the server at the other end of a process's pipes. `too_long` is set when it writes a line of more than `longest`
-    /// bytes, which ends the connection.
+    /// bytes, or one that takes far more in memory, which ends the connection.
     ///
     /// # Errors
     /// What it says, or that it is gone.
@@ -156,12 +156,12 @@ fn returned(result: CallToolResult) -> Reply {
     Reply { texts: texts.collect(), structured: result.structured_content, is_error: result.is_error.unwrap_or(false) }
 }
 
-/// The result of a tool, as it crosses the wire.
+/// The result of a tool, as it crosses the wire, with at most so many bytes in memory.
 ///
 /// # Errors
 /// What is none.
-pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
-    json_bound::from_slice(result, json_bound::REPLY).map(returned).map_err(|error| of_json("result of a tool", &error))
+pub(super) fn read_result(result: &[u8], most: u64) -> Result<Reply, Failure> {
+    json_bound::from_slice_within(result, most).map(returned).map_err(|error| of_json("result of a tool", &error))
 }
 
 /// A list of tools, as it crosses the wire.
@@ -263,7 +263,7 @@ fn too_long(longest: usize) -> Failure {
     Failure::permanent("system_response_too_long", message)
 }
 
-/// What a process writes, up to a line that is too long or has too many values.
+/// What a process writes, up to a line that is too long or takes too much memory.
 struct Bounded<R> {
     inner: R,
     /// What the line that is being read holds so far.
@@ -281,10 +281,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, into))?;
         let new = into.filled().get(before..).unwrap_or_default();
-        let mut is_too_long = false;
+        let (mut is_too_long, most) = (false, response_memory(self.longest));
         for part in new.split_inclusive(|byte| *byte == b'\n') {
             self.line.add(part);
-            is_too_long |= self.line.bytes > self.longest as u64 || self.line.values > json_bound::REPLY;
+            is_too_long |= self.line.bytes > self.longest as u64 || self.line.memory() > most;
             if part.ends_with(b"\n") {
                 self.line = Counted::default();
             }
@@ -318,10 +318,12 @@ mod tests {
         assert_eq!(read("1234567\n1234567\n").await, ("1234567\n1234567\n".to_owned(), false));
         assert!(read(&format!("ok\n{}", "x".repeat(9))).await.1);
         assert!(read("123456789\nok\n").await.1);
-        // a line of many values takes far more than its length
+        // a line of many objects takes far more than its length, one of vectors does not
+        let vectors = format!("[{}0]\n", "-0.1234567,".repeat(614_400));
+        assert!(!read_up_to(&vectors, 8 << 20).await.1);
         let values = |pairs: usize| format!("[{}0]\n", "{\"\":0},".repeat(pairs));
         assert!(!read_up_to(&values(100_000).repeat(2), 8 << 20).await.1);
-        assert!(read_up_to(&values(200_000), 8 << 20).await.1);
+        assert!(read_up_to(&values(400_000), 8 << 20).await.1);
     }
 
     #[test]

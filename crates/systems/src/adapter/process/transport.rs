@@ -132,7 +132,8 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        if let Err(failure) = http::check_values(&line, name) {
+        let max_bytes = usize::try_from(longest).unwrap_or(usize::MAX);
+        if let Err(failure) = http::check_memory(&line, max_bytes, name) {
             warn!("{}", failure.message);
             if let Some(id) = id_of(&line) {
                 hand_over(id, Err(failure));
@@ -235,11 +236,11 @@ mod tests {
         for (begin, end) in [("{\"id\": 7, \"hits\": ", "}\n"), ("{\"hits\": ", ", \"id\": 7}\n")] {
             let (sender, mut receiver) = oneshot::channel();
             let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::from([(7, sender)]))));
-            let line = format!("{begin}[{}0]{end}", "{\"\":0},".repeat(200_000));
+            let line = format!("{begin}[{}0]{end}", "{\"\":0},".repeat(400_000));
             read_replies(line.as_bytes(), 8 << 20, "mine", &Secrets::default(), (&waiting, &AtomicU64::new(0))).await;
             let failure = receiver.try_recv().expect("nobody waits longer").expect_err("is not read");
             assert_eq!(failure.code, http::TOO_LONG, "{failure}");
-            assert!(failure.message.contains("at most 500000 are read"), "{failure}");
+            assert!(failure.message.contains("at most 256 are given to it: ask for less"), "{failure}");
         }
     }
 
