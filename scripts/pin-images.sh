@@ -1,13 +1,24 @@
 #!/bin/sh
-# Writes the digests that tags stand for today into deploy/compose.yaml and deploy/Dockerfile (NAME:TAG becomes NAME:TAG@sha256:…), and
-# takes what is pinned from the list of exceptions of deploy/tests/test_files.py. Asks the registries (docker buildx); without one in
-# reach nothing is changed. Run it again to move to newer images of the same tags. A test refuses images that are neither pinned nor
-# listed.
+# Writes the digests that tags stand for today into deploy/compose.yaml, deploy/Dockerfile and .github/workflows/release.yml (NAME:TAG
+# becomes NAME:TAG@sha256:…, and what is pinned is pinned anew), and takes what is pinned from the list of exceptions of
+# deploy/tests/test_files.py. Asks the registries (docker buildx); without one in reach nothing is changed. A test refuses images that
+# are neither pinned nor listed.
+#
+#   sh scripts/pin-images.sh --check    # changes nothing: says which tags stand for another digest by now (then exit 1)
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-set -- deploy/compose.yaml deploy/Dockerfile
-images=$(sed -nE 's/^ +image: ([a-z][^ $]*)$/\1/p; s/^ARG [A-Z]+_IMAGE=([^ ]+)$/\1/p' "$@" | sed 's/@.*//' | sort -u)
+case "${1:-}" in
+    "") check="" ;;
+    --check) check=1 ;;
+    *) say "usage: sh scripts/pin-images.sh [--check]"; exit 2 ;;
+esac
+set -- deploy/compose.yaml deploy/Dockerfile .github/workflows/release.yml
+# what has a line of its own, and what is pinned anywhere in a line
+images=$({
+    sed -nE 's/^ +image: ([a-z][^ $]*)$/\1/p; s/^ARG [A-Z]+_IMAGE=([^ ]+)$/\1/p' "$@"
+    grep -Eoh '[a-z][a-z0-9./_-]*(:[A-Za-z0-9_.-]+)?@sha256:[0-9a-f]{64}' "$@" || true
+} | sed 's/@.*//' | sort -u)
 pins=$(mktemp)
 trap 'rm -f "$pins"' EXIT
 for image in $images; do
@@ -20,9 +31,15 @@ for image in $images; do
     esac
     echo "$image $digest" >>"$pins"
 done
+other=0
 while read -r image digest; do
+    if [ -n "$check" ]; then
+        grep -qF "$image@$digest" "$@" || { say "$image stands for $digest by now"; other=1; }
+        continue
+    fi
     quoted=$(printf '%s' "$image" | sed 's/[.[\*^$]/\\&/g')
-    sed -E -i "s#^( +image: |ARG [A-Z]+_IMAGE=)$quoted(@sha256:[0-9a-f]+)?\$#\\1$image@$digest#" "$@"
+    sed -E -i "s#^( +image: |ARG [A-Z]+_IMAGE=)$quoted\$#\\1$image@$digest#; s#(^|[ =])$quoted@sha256:[0-9a-f]{64}#\\1$image@$digest#g" "$@"
     sed -i "\\#^        \"$quoted\",\$#d" deploy/tests/test_files.py
     say "$image $digest"
 done <"$pins"
+exit "$other"

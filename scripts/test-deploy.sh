@@ -14,7 +14,7 @@ say "== deploy: linters"
 # the stand-ins for the hub's images: a base of ours without a tag, a package manager is not run
 "$venv/bin/hadolint" --ignore DL3006 scripts/containers/*.Dockerfile
 "$venv/bin/yamllint" --strict --config-file deploy/tests/yamllint.yaml \
-    deploy/compose.yaml deploy/observability deploy/github .github helm/bench-coord/values.yaml helm/bench-coord/Chart.yaml helm/bench-coord/examples
+    deploy/compose.yaml scripts/containers/compose.yaml deploy/observability deploy/github .github helm/bench-coord/values.yaml helm/bench-coord/Chart.yaml helm/bench-coord/examples
 "$venv/bin/shellcheck" --shell=sh --external-sources --source-path=SCRIPTDIR scripts/test-deploy.sh scripts/test-containers.sh scripts/pin-images.sh scripts/sbom.sh scripts/test-glibc.sh install.sh scripts/containers/*.sh
 say "== deploy: chart, image, compose, workflows"
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -m unittest discover --start-directory deploy/tests --buffer

@@ -1,5 +1,6 @@
 """Dockerfile, compose file, workflows: they parse, and name nothing that does not exist."""
 
+import hashlib
 import re
 import shlex
 import shutil
@@ -92,7 +93,7 @@ class Image(unittest.TestCase):
             self.assertNotRegex(self.text, rf"(?m)^[^#\n]*\b{word}\b")
 
     def test_the_toolchain_is_the_repositorys(self):
-        channel = re.search(r'channel = "(\d+\.\d+)', source("rust-toolchain.toml"))[1]
+        channel = re.search(r'channel = "([\d.]+)"', source("rust-toolchain.toml"))[1]
         self.assertIn(f"rust:{channel}-bookworm", self.text)
 
     def test_the_three_binaries_are_in_it(self):
@@ -122,17 +123,10 @@ class Image(unittest.TestCase):
 class Pinned(unittest.TestCase):
     """What is fetched is named by what it is, so that nobody can put something else in its place."""
 
-    # images by tag: `scripts/pin-images.sh` writes digests where a registry is in reach, and empties this list
+    # images by tag alone, and so by what somebody can move: `scripts/pin-images.sh` takes from here what it writes a digest for
     TAGS = frozenset([
-        "rust:1.95-bookworm",
-        "debian:bookworm-slim",
-        "postgres:17",
-        "rabbitmq:4.0",
-        "otel/opentelemetry-collector:0.130.1",
-        "jaegertracing/all-in-one:1.71.0",
-        "prom/prometheus:v3.5.0",
-        "grafana/grafana:12.1.0",
     ])
+    PIN = r"[a-z][\w./-]*(?::[\w.-]+)?@sha256:[0-9a-f]{64}"
 
     def test_actions_are_named_by_commit(self):
         ours = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")}
@@ -152,16 +146,41 @@ class Pinned(unittest.TestCase):
         stages = set(re.findall(r"(?m)^FROM \S+ AS (\w+)", source("deploy/Dockerfile")))
         for name in re.findall(r"(?m)^FROM (\S+)", source("deploy/Dockerfile")):
             self.assertTrue(name.startswith("${") or name in stages, f"{name} is not an argument: pin-images.sh would miss it")
-        # what a release is built in has no digest that a script could write: its name holds the processor
-        built_in = set(re.findall(r"(?m)^ +container: (\S+(?: \S+)*)$", "\n".join(
-            path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github/workflows").glob("*.yml")))))
-        self.assertEqual(built_in, {"quay.io/pypa/manylinux_2_28_${{ matrix.cpu }}"}, "say it in SECURITY.md, and list it here")
         open_ones = {image for image in images if not re.search(r":[\w.-]+@sha256:[0-9a-f]{64}$", image)}
         self.assertEqual(open_ones - self.TAGS, set(), "run scripts/pin-images.sh, or list it")
         self.assertEqual(self.TAGS - open_ones, set(), "is pinned or gone: take it from the list")
 
+    def test_workflows_run_images_by_digest(self):
+        """What a release is built in, and what the actions that make its image would else fetch by a tag that moves."""
+        for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+            for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
+                self.assertNotIn("services", job)
+                if "container" in job:
+                    self.assertEqual(job["container"], "${{ matrix.image }}")
+                    for row in job["strategy"]["matrix"]["include"]:
+                        self.assertRegex(row["image"], rf"^{self.PIN}$")
+                        self.assertIn(f"_{row['cpu']}@", row["image"])
+                for step in job.get("steps", []):
+                    how = step.get("with", {})
+                    if "/setup-qemu-action@" in step.get("uses", ""):
+                        self.assertRegex(how["image"], rf"^{self.PIN}$")
+                    if "/setup-buildx-action@" in step.get("uses", ""):
+                        self.assertRegex(how["driver-opts"], rf"^image={self.PIN}$")
+                    run = step.get("run", "")
+                    self.assertNotIn("--sbom=", run, "name its scanner: --attest type=sbom,generator=")
+                    if "generator=" in run:
+                        self.assertIn('"type=sbom,generator=$scanner"', run)
+                        self.assertRegex(run, rf"(?m)^scanner={self.PIN}$")
+
+    def test_stand_ins_replace_images_and_nothing_else(self):
+        for name, service in yaml.safe_load(source("scripts/containers/compose.yaml"))["services"].items():
+            self.assertEqual(service, {"image": f"bench-test/{name}"})
+            self.assertNotIn("build", COMPOSE["services"][name])
+            self.assertTrue((ROOT / f"scripts/containers/{name}.Dockerfile").is_file())
+
     def test_the_script_pins_what_is_open_and_changes_nothing_without_a_registry(self):
-        files = ["scripts/pin-images.sh", "scripts/lib.sh", "deploy/compose.yaml", "deploy/Dockerfile", "deploy/tests/test_files.py"]
+        named = ["deploy/compose.yaml", "deploy/Dockerfile", ".github/workflows/release.yml"]
+        files = ["scripts/pin-images.sh", "scripts/lib.sh", "deploy/tests/test_files.py", *named]
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for name in files:
@@ -170,22 +189,45 @@ class Pinned(unittest.TestCase):
             registry = root / "docker"
             path = {"PATH": f"{root}:/usr/bin:/bin"}
 
-            def pin(answer):
+            def texts():
+                return [(root / name).read_text(encoding="utf-8") for name in files]
+
+            def pin(answer, *words):
                 registry.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
                 registry.chmod(0o755)
-                done = subprocess.run(["sh", root / files[0]], env=path, capture_output=True, text=True, check=False)
-                return done.returncode, [(root / name).read_text(encoding="utf-8") for name in files[2:]]
+                done = subprocess.run(["sh", root / files[0], *words], env=path, capture_output=True, text=True, check=False)
+                return done.returncode, texts()
 
-            before = [source(name) for name in files[2:]]
+            # one image of each file that has a line to itself, by its tag again
+            tags = [re.search(rf"(?m)^(?: +image: |ARG \w+_IMAGE=)({name}:\S+)@sha256:", text)[1]
+                    for name, text in [("prom/prometheus", texts()[3]), ("debian", texts()[4])]]
+            for name, tag in zip(files[3:5], tags, strict=True):
+                text = (root / name).read_text(encoding="utf-8")
+                (root / name).write_text(re.sub(rf"{re.escape(tag)}@sha256:\w+", tag, text), encoding="utf-8")
+            listed = "".join(f'        "{tag}",\n' for tag in tags)
+            tests = texts()[2].replace("TAGS = frozenset([\n", f"TAGS = frozenset([\n{listed}")
+            (root / files[2]).write_text(tests, encoding="utf-8")
+
+            before = texts()
             self.assertEqual(pin("exit 1"), (4, before))
             self.assertEqual(pin("echo latest"), (4, before))
+            self.assertEqual(pin("exit 1", "--frobnicate"), (2, before))
+            self.assertEqual(pin(f"echo sha256:{'a' * 64}", "--check"), (1, before))
+            # each name has a digest of its own
+            answer = "printf 'sha256:%s\\n' \"$(printf '%s' \"$4{digit}\" | sha256sum | cut -c1-64)\""
             for digit in "ab":
-                code, (compose, dockerfile, tests) = pin(f"echo sha256:{digit * 64}")
+                code, now = pin(answer.format(digit=digit))
                 self.assertEqual(code, 0)
-                for text, name in [(compose, "postgres:17"), (compose, "prom/prometheus:v3.5.0"), (dockerfile, "debian:bookworm-slim")]:
-                    self.assertRegex(text, rf"{name}@sha256:{digit}{{64}}\n")
-                self.assertIn("TAGS = frozenset([\n    ])", tests)
-                self.assertIn("${BENCH_IMAGE:-bench-coord:local}", compose)
+                self.assertEqual(now[2], before[2].replace(listed, ""))
+                for was, text in zip(before[3:], now[3:], strict=True):
+                    digests = r"@sha256:[0-9a-f]{64}"
+                    self.assertEqual(re.sub(digests, "", text), re.sub(digests, "", was), "nothing but digests")
+                    for name, digest in re.findall(r"([a-z][\w./-]*(?::[\w.-]+)?)@sha256:([0-9a-f]{64})", text):
+                        self.assertEqual(digest, hashlib.sha256(f"{name}{digit}".encode()).hexdigest(), name)
+                for name, tag in zip(now[3:5], tags, strict=True):
+                    self.assertIn(f"{tag}@sha256:", name)
+                self.assertEqual(pin(answer.format(digit=digit), "--check"), (0, now))
+                self.assertIn("${BENCH_IMAGE:-bench-coord:local}", now[3])
 
 
 class Release(unittest.TestCase):
@@ -275,7 +317,8 @@ class Release(unittest.TestCase):
         self.assertIn("## Unreleased", why)
 
     def test_the_oldest_glibc_is_the_one_that_is_built_on(self):
-        oldest = re.search(r"container: quay.io/pypa/manylinux_2_(\d+)_", self.text)[1]
+        oldest, other = re.findall(r"image: quay.io/pypa/manylinux_2_(\d+)_", self.text)
+        self.assertEqual(oldest, other)
         self.assertIn(f'--plat "manylinux_2_{oldest}_$CPU"', self.text)
         self.assertIn(f"-ge {oldest} ]", source("install.sh"))
         self.assertTrue(f"glibc 2.{oldest}" in source("docs/DEPLOY.md"))

@@ -1,18 +1,21 @@
 //! How much memory JSON takes once it is read. A bound on its bytes says little of that: an element `{"":0}` has seven bytes and takes
 //! several hundred as a tree. What others wrote is therefore counted before it is read, in one pass that keeps nothing.
 //!
+//! What has a form of its own (documents, reports, rows) is bounded in values; what may have any form and length (replies, filled
+//! banks) in memory.
+//!
 //! How deep it is nested needs no count: `serde_json` itself reads 128 levels at most.
 
 use std::fmt;
 
 use serde::{Deserialize, de::Error as _};
 
-/// Most values of a small document: the manifest of an archived run, its entry in the index.
+/// Most values of a small document: the manifest of an archived run, its entry in the index, a cell of an imported table.
 pub const SMALL: u64 = 10_000;
 /// Most values of a document of settings: the spec of a run, and what is archived beside it.
 pub const DOCUMENT: u64 = 200_000;
-/// Most values of a report, and of one line of an exported one.
-pub const REPLY: u64 = 500_000;
+/// Most values of a report, of one line of an exported one, and of any other JSON of a row of the store.
+pub const REPORT: u64 = 500_000;
 /// Most values of a list of everything that there is: the files of filled banks, the segments of a bank, a step that is stored.
 pub const LIST: u64 = 2_000_000;
 /// What the content of a bank may take in memory, in bytes, as [`Counted::memory`] has it.
@@ -52,7 +55,7 @@ enum Within {
 }
 
 impl Counted {
-    /// What a whole text holds. What is no JSON is counted up to where it stops being any: nothing is read behind that.
+    /// What a whole text holds. What stands behind the end of the JSON is counted too; it takes nothing away.
     #[must_use]
     pub fn whole(json: &[u8]) -> Self {
         let mut counted = Self::default();
@@ -234,7 +237,7 @@ mod tests {
         let bomb = format!("[{}0]", "{\"\":0},".repeat(100_000));
         let refused = TooManyValues { values: 300_002, most: DOCUMENT };
         assert_eq!(check(bomb.as_bytes(), DOCUMENT), Err(refused));
-        assert_eq!(check(bomb.as_bytes(), REPLY), Ok(()));
+        assert_eq!(check(bomb.as_bytes(), REPORT), Ok(()));
         // what stands behind it takes nothing of it away again
         let broken = format!("{bomb}{}", ":]}\"".repeat(1_000));
         for text in [&bomb, &broken] {

@@ -264,10 +264,6 @@ fn word(word: &str) -> Cow<'_, str> {
     format!("{before}{}{}", url(inside), &from[inside.len()..]).into()
 }
 
-/// Names by which requests to object stores are signed, beside [`SECRET_PARAMETERS`].
-const SIGNING_PARAMETERS: [&str; 5] =
-    ["x-amz-credential", "x-amz-security-token", "x-amz-signature", "x-goog-credential", "x-goog-signature"];
-
 /// As many letters, behind `Bearer` or a colon, are a secret even without a digit: words of a sentence are shorter.
 const LETTERS_OF_SECRET: usize = 16;
 
@@ -312,10 +308,15 @@ pub fn signed(text: &str) -> Cow<'_, str> {
 /// wherever it is no parameter of a query.
 fn is_secret_parameter(before: &str, name: &str) -> bool {
     let begins_parameter = || before.ends_with(['?', '&']) || before.ends_with("&amp;");
-    match SECRET_PARAMETERS.iter().chain(&SIGNING_PARAMETERS).find(|known| known.eq_ignore_ascii_case(name)) {
-        Some(&("code" | "user")) | None => false,
-        Some(&"key") => begins_parameter(),
-        Some(_) => true,
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "code" | "user" => false,
+        "key" => begins_parameter(),
+        // what ends in `key` may be a key of an object or of a table, which is none
+        name => {
+            let is_secretive = || secrets::SECRETIVE.iter().any(|end| *end != "key" && name.ends_with(end));
+            SECRET_PARAMETERS.contains(&name) || is_secretive()
+        }
     }
 }
 
@@ -465,6 +466,8 @@ mod tests {
         for (given, seen) in [
             ("?sv=1&sig=a%3D&se=2", "?sv=1&sig=***&se=2"),
             ("Query: X-Amz-Signature=abc, x=1", "Query: X-Amz-Signature=***, x=1"),
+            ("client_secret=abc&refresh_token=x", "client_secret=***&refresh_token=***"),
+            ("(Session-Token=abc, X-Goog-Credential=b)", "(Session-Token=***, X-Goog-Credential=***"),
             ("https://h.example/c?sig=*** is refused", "https://h.example/c?sig=*** is refused"),
             ("authorization: bearer  ya29.abc; x", "authorization: bearer  ***; x"),
             ("code=403 of user=me, sig=", "code=403 of user=me, sig="),
@@ -491,6 +494,7 @@ mod tests {
             (r#"{\"sig\":\"abc\"}"#, r#"{\"sig\":\"***\"}"#),
             ("{'token': 'abc'}, token: 'ya29.abc'", "{'token': '***'}, token: '***'"),
             (r#"{"access_token":"ya29.cut"#, r#"{"access_token":"***"#),
+            (r#"{"id_token":"eyJ.abc","n":1}"#, r#"{"id_token":"***","n":1}"#),
             (r#"{"sig":"","token":null,"password":""}"#, r#"{"sig":"","token":null,"password":""}"#),
         ] {
             assert_eq!(signed(given), seen);
@@ -522,6 +526,9 @@ mod tests {
             "no object with key=runs/2026-01-22/manifest.json",
             r#"{"key":"runs/2026-01-22/manifest.json","code":"404","user":"me"}"#,
             "the password: of nobody",
+            "prompt_tokens=5, max_tokens: 5, n_tokens='5'",
+            r#"{"primary_key":"5","usage":{"total_tokens":5},"error":"invalid_token","token_type":"bearer"}"#,
+            "sort_key=name of the table, invalid_token: expired",
             "secret",
             "token=",
         ] {

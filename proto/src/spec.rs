@@ -140,6 +140,15 @@ impl TakenOver {
         !self.banks_of.is_empty() || self.bank.is_some() || self.archive.is_some()
     }
 
+    /// Whose answers and recalls a run of this id and lineage may have: its own, those of its lineage, and those that it took over. Runs
+    /// of which both have one of these share what was paid once. No one of them says all: what came from an archive may have a lineage
+    /// of its own.
+    #[must_use]
+    pub fn with_sources<'r>(&'r self, id: &'r str, lineage: &'r str) -> Vec<&'r str> {
+        let taken = [&self.answers_of, &self.recalls_of].into_iter().flatten().map(String::as_str);
+        [id, lineage].into_iter().chain(taken).collect()
+    }
+
     /// What a fork from `phase` of a run has: its recalls where answers are made anew, its answers too where they are judged.
     #[must_use]
     pub fn of_fork(phase: Phase, run: &str, of_run: &Self) -> Self {

@@ -1,17 +1,19 @@
-# Images of the official names, made of Debian's packages where no hub can be reached. They hold the same programs, and
-# entry points that understand the variables which deploy/compose.yaml sets; nothing else of the originals. Sourced by
-# test-containers.sh; what is made is kept in the engine's folder.
+# Images that stand in for the pinned ones where no hub can be reached, made of Debian's packages: bench-test/NAME, which compose.yaml
+# beside this file and the build's arguments name. They hold the same programs in Debian's versions, and entry points that understand
+# the variables which deploy/compose.yaml sets; nothing else of the originals. Sourced by test-containers.sh; what is made is kept in
+# the engine's folder.
+rust_image="bench-test/rust:$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)"
 
 # make_images FOLDER
 make_images() {
     made="$1/rootfs"
     mkdir -p "$made"
-    has debian:bookworm-slim || {
+    has bench-test/debian || {
         root bookworm "$made/slim.tar" ca-certificates
-        docker import --change 'CMD ["bash"]' "$made/slim.tar" debian:bookworm-slim >/dev/null
+        docker import --change 'CMD ["bash"]' "$made/slim.tar" bench-test/debian >/dev/null
     }
     # what the original has of buildpack-deps that matters here, and this machine's toolchain and authorities
-    has rust:1.95-bookworm || {
+    has "$rust_image" || {
         root bookworm "$made/rust.tar" ca-certificates,gcc,g++,libc6-dev,make,pkg-config
         docker import "$made/rust.tar" bench-test/rust-base >/dev/null
         rm -rf "$made/rust" && mkdir -p "$made/rust/usr/local/rustup" "$made/rust/usr/local/cargo"
@@ -27,16 +29,15 @@ ENV CARGO_HOME=/usr/local/cargo RUSTUP_HOME=/usr/local/rustup PATH=/usr/local/ca
 COPY usr /usr
 COPY etc /etc
 D
-        docker build --quiet --tag rust:1.95-bookworm "$made/rust" >/dev/null
+        docker build --quiet --tag "$rust_image" "$made/rust" >/dev/null
         rm -rf "$made/rust"
     }
     has bench-test/services || {
         root trixie "$made/services.tar" ca-certificates,postgresql-17,rabbitmq-server,prometheus
         docker import "$made/services.tar" bench-test/services >/dev/null
     }
-    for name in postgres:17 rabbitmq:4.0 prom/prometheus:v3.5.0; do
-        short=$(basename "${name%%:*}")
-        docker build --quiet --tag "$name" --file "scripts/containers/$short.Dockerfile" scripts/containers >/dev/null
+    for name in postgres rabbitmq prometheus; do
+        docker build --quiet --tag "bench-test/$name" --file "scripts/containers/$name.Dockerfile" scripts/containers >/dev/null
     done
 }
 

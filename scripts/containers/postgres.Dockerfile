@@ -1,4 +1,4 @@
-# Stands in for postgres:17: the same server, POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB and the same data folder.
+# Stands in for the image postgres with Debian's PostgreSQL 17: POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB and the same data folder.
 FROM bench-test/services
 ENV PATH=/usr/lib/postgresql/17/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PGDATA=/var/lib/postgresql/data
 COPY postgres.sh /usr/local/bin/docker-entrypoint.sh

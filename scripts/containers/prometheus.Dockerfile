@@ -1,4 +1,4 @@
-# Stands in for prom/prometheus:v3.5.0 with Debian's Prometheus 2.53: the same settings file, the same rules, the same user.
+# Stands in for the image prom/prometheus with Debian's Prometheus 2.53: the same settings file, the same rules, the same user.
 FROM bench-test/services
 RUN install -d -o nobody -g nogroup /prometheus
 USER 65534

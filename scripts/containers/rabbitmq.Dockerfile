@@ -1,4 +1,4 @@
-# Stands in for rabbitmq:4.0: the same broker, RABBITMQ_DEFAULT_USER, _PASS and _VHOST and the same data folder.
+# Stands in for the image rabbitmq with Debian's RabbitMQ 4.0: RABBITMQ_DEFAULT_USER, _PASS and _VHOST and the same data folder.
 FROM bench-test/services
 ENV HOME=/var/lib/rabbitmq
 COPY rabbitmq.sh /usr/local/bin/docker-entrypoint.sh

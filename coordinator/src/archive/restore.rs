@@ -24,8 +24,8 @@ use serde::de::DeserializeOwned;
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
 use crate::{
     exit::{CliError, Exit},
-    results::steps::{FORK_EVENT, failed_again},
-    standing::{RESTORED, RESTORING, domains::LOCAL_DOMAIN},
+    results::steps::failed_again,
+    standing::{FORK_EVENT, RESTORED, RESTORING, domains::LOCAL_DOMAIN},
 };
 
 /// Banks written at once.
@@ -355,16 +355,14 @@ async fn restore_results(store: &dyn Store, run_no: RunNo, new: &NewRun, folder:
             results.push((facts, own.into_iter().map(|(_, step, text)| (step, text)).collect()));
             judged.extend(of_judges);
         }
-        if new.imported {
-            store.import_results(run_no, &headline, &results).await?;
-        } else {
+        if !new.imported {
             let failed = results.iter().filter(|(facts, _)| !facts.outcome.has_score());
             let failed: Vec<AdoptedQuestion> = failed.map(|(facts, texts)| failed_again(facts, texts)).collect();
             if !failed.is_empty() {
                 store.adopt(run_no, &[], &failed).await?;
             }
-            store.restore_results(run_no, &headline, &results).await?;
         }
+        store.import_results(run_no, &headline, &results, !new.imported).await?;
         store.put_texts(run_no, &judged).await?;
     }
 }
@@ -395,7 +393,7 @@ async fn existing(store: &dyn Store, new: &NewRun, summary: &Summary) -> Result<
     }
     let stored = store.summary(row.run_no).await?;
     let same = stored
-        .and_then(|text| json_bound::from_str::<Summary>(&text, json_bound::REPLY).ok())
+        .and_then(|text| json_bound::from_str::<Summary>(&text, json_bound::REPORT).ok())
         .is_some_and(|stored| stored.result_digest == summary.result_digest);
     if same { Ok(Existing::Whole) } else { Err(other()) }
 }
@@ -418,7 +416,7 @@ fn most_values(name: &str) -> u64 {
         RUN => json_bound::DOCUMENT,
         // a question has its steps, which may be larger than the replies that they were made of
         BANKS | RESULTS => json_bound::LIST,
-        _ => json_bound::REPLY,
+        _ => json_bound::REPORT,
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_aggregate::stopping::Bounds;
 use bench_proto::ids::{RunId, RunNo, TaskKey};
 use bench_queue::Queue;
 use bench_store::{RunFilter, RunRow, RunState, Store, StoreError};
@@ -72,8 +71,6 @@ struct Supervised {
     probing: BTreeSet<RunNo>,
     /// Runs whose questions have ended, and those of others of their group have not.
     waiting: BTreeSet<RunNo>,
-    /// Of the looks of a rule: those of the run that was looked at last.
-    bounds: Bounds,
     dead_letters: Option<Instant>,
     left_out: LeftOut,
     concluder: Concluder,
@@ -93,7 +90,6 @@ impl Supervisor {
             next_sweep: HashMap::new(),
             probing: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            bounds: Bounds::default(),
             dead_letters: None,
             left_out: LeftOut::default(),
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
@@ -167,7 +163,7 @@ impl Supervisor {
         if row.state != RunState::Running {
             return Ok(());
         }
-        let looked = results::looks::look_if_due(self.store.as_ref(), &row, &mut supervised.bounds).await;
+        let looked = results::looks::look_if_due(self.store.as_ref(), &row).await;
         if looked.map_err(|error| TickError::Other(error.message))? {
             // what follows from it is opened by a sweep
             supervised.next_sweep.remove(&run);

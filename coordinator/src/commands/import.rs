@@ -31,8 +31,8 @@ use crate::{
     out,
     planning::{self, scenario::Fewest},
     results,
-    runs::{ending::finish, group},
-    standing::naming::check_new,
+    runs::ending::finish,
+    standing::naming::check_new_run,
 };
 
 /// Prints the known forms.
@@ -88,8 +88,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     store.may(Right::Results).await?;
     let new_run = new_run(&args.naming, run_id, spec);
     let run_id = &new_run.run_id;
-    group::check_free(store.as_ref(), run_id, None).await?;
-    check_new(store.as_ref(), args.naming.name.as_deref(), run_id).await?;
+    check_new_run(store.as_ref(), args.naming.name.as_deref(), run_id).await?;
     results::check_run_folder(app, run_id, args.output_dir.as_deref())?;
 
     let run_no = results.keep(store.as_ref(), &new_run, &answers.display().to_string()).await?;

@@ -29,10 +29,10 @@ use crate::{
         planner::{self, BankParts},
     },
     results::own_answers::{graded_answers, name_judge},
-    runs::{ending::finish, fork, group},
+    runs::{ending::finish, fork},
     standing::{
         find_run,
-        naming::{check_new, check_no_id},
+        naming::{check_new_run, check_no_id},
     },
 };
 
@@ -234,8 +234,7 @@ async fn planted_run(
         }
     }
     store.may(Right::Results).await?;
-    group::check_free(store, &run_id, None).await?;
-    check_new(store, naming.name.as_deref(), &run_id).await?;
+    check_new_run(store, naming.name.as_deref(), &run_id).await?;
     let new_run = new_run(&naming, run_id, spec);
     let run_no = results.keep(store, &new_run, &format!("{name} answers")).await?;
     if !args.dry_run {

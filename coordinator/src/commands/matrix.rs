@@ -203,7 +203,7 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
     let run_id = run_id.unwrap_or_else(bench_proto::ids::RunId::fresh);
     results::check_run_folder(app, &run_id, output.output_dir.as_deref())?;
     let store = app.open_store().await?;
-    group::check_free(store.as_ref(), &run_id, Some(repeats)).await?;
+    group::check_no_run(store.as_ref(), &run_id).await?;
     let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
     if wanted.grows() {
         check(&matrix, &mut wanted, store.as_ref()).await?;

@@ -31,7 +31,7 @@ use crate::{
         fork, group,
         start::{check_detach, check_servers, confirm, look_before_store, new_run, plan},
     },
-    standing::naming::check_new,
+    standing::naming::{check_new, check_new_run},
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -68,22 +68,22 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let run_id = run_id.unwrap_or_else(RunId::fresh);
     results::check_run_folder(app, &run_id, args.output.output_dir.as_deref())?;
     let looked = look_before_store(app, spec).await?;
-    let store = app.open_store().await?;
+    let (store, name) = (app.open_store().await?, args.naming.name.as_deref());
     match repeats {
         Some(n) => {
-            group::check_free(store.as_ref(), &run_id, repeats).await?;
-            if let Some(existing) = group::there(store.as_ref(), &run_id, n).await? {
+            group::check_no_run(store.as_ref(), &run_id).await?;
+            if let Some(existing) = group::group_or_free(store.as_ref(), &run_id, n).await? {
                 return group::attach(app, &store, spec, existing, (args, n)).await;
             }
+            check_new(store.as_ref(), name, &run_id).await?;
         }
         None => {
             if let Some(existing) = store.run_by_id(&run_id).await? {
                 return attach(app, store, spec, existing, args).await;
             }
-            group::check_free(store.as_ref(), &run_id, repeats).await?;
+            check_new_run(store.as_ref(), name, &run_id).await?;
         }
     }
-    check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     check_servers(app, store.as_ref(), spec, looked).await?;
     confirm(&estimate, spec, args).await?;
     tracing::debug!("planned");

@@ -332,7 +332,7 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         bounded::text(path, bounded::RESULTS)
             .map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
     };
-    let summary: Summary = json_bound::from_str(&read(&report)?, json_bound::REPLY).map_err(|e| {
+    let summary: Summary = json_bound::from_str(&read(&report)?, json_bound::REPORT).map_err(|e| {
         CliError::usage(format!("{} is no report that this build can read: {e}", report.display())).because(e)
     })?;
     // whether it can be read is said before anything else is done
@@ -385,7 +385,7 @@ struct Named<'a> {
 }
 
 fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
-    json_bound::from_str(line, json_bound::REPLY)
+    json_bound::from_str(line, json_bound::REPORT)
 }
 
 /// The settings of a run of which there is a report alone; versions and hashes that it does not hold are those of nobody.

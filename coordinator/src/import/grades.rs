@@ -279,6 +279,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::import::forms::by_names;
 
     #[test]
     fn a_cell_of_many_values_stays_a_text() {
@@ -290,7 +291,6 @@ mod tests {
         let text = "so ".repeat(20_000);
         assert_eq!(literal(&format!("['{text}']")), Some(json!([text])));
     }
-    use crate::import::forms::by_names;
 
     fn reading(given: &[&str]) -> Reading {
         let given = Given::read(given.iter().copied()).expect("reads");

@@ -106,7 +106,7 @@ impl Results {
             store.put_items(&batch.items).await?;
             store.add_banks(run_no, &batch.banks).await?;
         }
-        store.import_results(run_no, &new_run.spec.headline_metric(), &imported).await?;
+        store.import_results(run_no, &new_run.spec.headline_metric(), &imported, false).await?;
         store.finish_plan(run_no).await?;
         store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
         Ok(run_no)

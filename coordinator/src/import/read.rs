@@ -122,17 +122,16 @@ fn of_bytes(
 ) -> Result<Content, ImportError> {
     let text = unpacked(file, room)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let first = text.trim_start().chars().next().ok_or_else(|| ImportError::file("no lines"))?;
     let mut finder = Finder::new(search);
-    let is_table = matches!(ending, Some("csv" | "tsv")) || !text.trim_start().starts_with(['{', '[']);
-    if !is_table {
+    if matches!(ending, Some("csv" | "tsv")) || !matches!(first, '{' | '[') {
+        finder.records = csv_records(text, group, room)?;
+    } else {
         room.take_trees(text)?;
-    }
-    match (ending, text.trim_start().chars().next()) {
-        (_, None) => return Err(ImportError::file("no lines")),
-        (Some("csv" | "tsv"), _) => finder.records = csv_records(text, group, room)?,
-        (_, Some('{')) if starts_as_lines(text, search.given) => json_lines(text, group, &mut finder)?,
-        (_, Some('{' | '[')) => documents(text, group, &mut finder)?,
-        (_, Some(_)) => finder.records = csv_records(text, group, room)?,
+        match first {
+            '{' if starts_as_lines(text, search.given) => json_lines(text, group, &mut finder)?,
+            _ => documents(text, group, &mut finder)?,
+        }
     }
     Ok(Content { records: finder.records, specimen: finder.specimen })
 }

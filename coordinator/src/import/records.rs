@@ -48,7 +48,7 @@ pub(crate) fn list_or_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, I
     }
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line)| {
-        json_bound::from_str(line, json_bound::REPLY)
+        json_bound::from_str(line, json_bound::REPORT)
             .map_err(|e| ImportError::at(&format!("line {number}"), e.to_string()))
     };
     lines.map(read).collect()

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bench_aggregate::{
     compare::RunFacts,
-    stopping::{self, Bounds, Seen},
+    stopping::{self, Seen},
 };
 use bench_proto::{
     facts::QuestionFacts,
@@ -26,12 +26,11 @@ use crate::{
 /// Kind of the run event that tells of a look.
 pub(crate) const LOOK_EVENT: &str = "look";
 
-/// Makes the look of a run that is due, if any; whether something follows from it that a sweep has to do. `bounds` are what the caller
-/// keeps from look to look.
+/// Makes the look of a run that is due, if any; whether something follows from it that a sweep has to do.
 ///
 /// # Errors
 /// What the store meets; another process that looks at the same time is none.
-pub(crate) async fn look_if_due(store: &dyn Store, run: &RunRow, bounds: &mut Bounds) -> Result<bool, CliError> {
+pub(crate) async fn look_if_due(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
     let Some(rule) = run.spec.stop.as_ref().filter(|_| run.look_is_due()) else { return Ok(false) };
     let number = run.looks.made.len();
     let (facts, asked) = facts_of(store, run, run).await?;
@@ -41,7 +40,7 @@ pub(crate) async fn look_if_due(store: &dyn Store, run: &RunRow, bounds: &mut Bo
     };
     let seen = match &baseline {
         Some(None) => Seen::nothing(LookOutcome::NoBaseline),
-        known => stopping::look(rule, number, &run.spec, &facts, known.iter().flatten().next(), bounds),
+        known => stopping::look(rule, number, &run.spec, &facts, known.iter().flatten().next()),
     };
     let kinds = asked.iter().map(|facts| (facts.category.as_str(), &facts.facets));
     let (by_category, by_stratum) = run.spec.count_asked(kinds);

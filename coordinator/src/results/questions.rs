@@ -136,7 +136,7 @@ async fn pages_of(
     wants: impl Fn(&str) -> bool,
     mut give: impl FnMut(Vec<QuestionLine>) -> Result<bool, CliError>,
 ) -> Result<bool, CliError> {
-    let asked = BankQuestions::read(store, &run.as_asked(row)).await?;
+    let asked = BankQuestions::read(store, &run.asked_bank(row)).await?;
     let known = known_of(store, run, row).await?;
     let wanted: Vec<&Question> = asked.asked().filter(|question| wants(&question.question_id)).collect();
     for questions in wanted.chunks(TEXT_PAGE) {

@@ -10,9 +10,6 @@ use bench_proto::{
 #[cfg(any(feature = "archive", test))]
 use bench_store::AdoptedQuestion;
 
-/// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
-pub(crate) const FORK_EVENT: &str = "forked";
-
 /// Steps up to one, made again from the facts and texts of their question; `used` says what they cost whoever takes them.
 pub(crate) fn until(
     facts: &QuestionFacts,

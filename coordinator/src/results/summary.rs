@@ -262,7 +262,7 @@ async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -
     let ended: HashSet<TaskKey> = aggregator.tasks().collect();
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
-        let bank = BankQuestions::read(store, &run.as_asked(&row)).await?;
+        let bank = BankQuestions::read(store, &run.asked_bank(&row)).await?;
         let open = bank.asked().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
         missing.extend(open.map(|q| q.question_id.clone()));
     }
@@ -302,7 +302,7 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         return summarize(app, store, run).await;
     }
     if let Some(stored) = store.summary(run.run_no).await? {
-        match json_bound::from_str::<Summary>(&stored, json_bound::REPLY) {
+        match json_bound::from_str::<Summary>(&stored, json_bound::REPORT) {
             Ok(mut summary) => {
                 // it may have got another one since, of which neither fingerprint nor digest know
                 summary.run.name.clone_from(&run.name);

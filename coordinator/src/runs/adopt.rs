@@ -24,8 +24,9 @@ use crate::{
     planning::{dataset_of, filled, open_label_fixes},
     results::{
         self,
-        steps::{FORK_EVENT, failed, saved, until},
+        steps::{failed, saved, until},
     },
+    standing::FORK_EVENT,
 };
 
 /// Questions whose texts are read at once.

@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bench_aggregate::stopping::Bounds;
 use bench_proto::{
     ids::{Role, RunNo},
     task::QueueName,
@@ -180,7 +179,7 @@ impl LocalRun {
         (interrupts, turn): (&Interrupts, &mut ProbeTurn),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
-        let (mut broken, mut waiting, mut bounds) = (worker.broken.clone(), None, Bounds::default());
+        let (mut broken, mut waiting) = (worker.broken.clone(), None);
         let mut next_sweep = tokio::time::Instant::now() + SWEEP_EVERY;
         // every question has ended, and the latency probe has not
         let mut probing = false;
@@ -212,7 +211,7 @@ impl LocalRun {
             let due = tokio::time::Instant::now() >= next_sweep;
             if !probing && (all_ended(&row) || row.look_is_due() || due) {
                 let began = tokio::time::Instant::now();
-                probing = self.sweep(&row, worker, &mut bounds).await?;
+                probing = self.sweep(&row, worker).await?;
                 if row.look_is_due() {
                     opened.notify_one();
                 }
@@ -238,7 +237,7 @@ impl LocalRun {
     }
 
     /// Repairs counters from the checkpoints, concludes what is complete; true when every question of the sample has ended.
-    async fn sweep(&self, row: &RunRow, worker: &Worker, bounds: &mut Bounds) -> Result<bool, CliError> {
+    async fn sweep(&self, row: &RunRow, worker: &Worker) -> Result<bool, CliError> {
         let span = process::started(process_span!("sweep", run = row.run_id.0.as_str()));
         let outcome = match self.store.sweep(row.run_no).instrument(span).await {
             Err(error) if error.is_transient() => return Ok(false),
@@ -246,9 +245,9 @@ impl LocalRun {
         };
         worker.conclude_later(outcome.to_conclude);
         let row = self.store.run(row.run_no).await?;
-        if looks::look_if_due(self.store.as_ref(), &row, bounds).await? {
+        if looks::look_if_due(self.store.as_ref(), &row).await? {
             // opens what follows from it, or leaves it out
-            return Box::pin(self.sweep(&row, worker, bounds)).await;
+            return Box::pin(self.sweep(&row, worker)).await;
         }
         Ok(all_ended(&row))
     }

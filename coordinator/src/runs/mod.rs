@@ -35,7 +35,7 @@
 //! | [`lines`] | which of them stand together as one? |
 
 pub(crate) mod account_watch;
-pub(crate) mod adopt;
+mod adopt;
 pub(crate) mod attach;
 pub(crate) mod banks_archive;
 pub(crate) mod by_hand;

@@ -7,7 +7,7 @@ use bench_proto::{
     matrix::{CELL_EVENT, CellNote},
     spec::{DatasetSpec, ModelSpec, RunSpec, SampleSpec},
 };
-use bench_store::{RunFilter, RunGroup, RunRow, RunState, Runs, Store, StoreError};
+use bench_store::{RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, Store, StoreError};
 use serde_json::Value;
 
 use super::{
@@ -173,12 +173,8 @@ impl CellRows {
             // the runs of a cell have the same note; where an axis was added, one of them has a later one
             for run in &runs {
                 let events = store.events(run.run_no).await?;
-                let notes = events.iter().filter(|event| event.kind == CELL_EVENT);
-                values.extend(
-                    notes
-                        .filter_map(|event| serde_json::from_str::<CellNote>(&event.message).ok())
-                        .flat_map(|note| note.values),
-                );
+                let notes = RunEvent::notes::<CellNote>(&events, CELL_EVENT);
+                values.extend(notes.flat_map(|note| note.values));
             }
             cells.push(Self { number, values, runs });
         }

@@ -123,6 +123,8 @@ pub(crate) async fn look_for_run(store: &dyn Store, selector: &str) -> Result<Op
 pub(crate) const RESTORING: &str = "restoring";
 /// Kind of the run event of a run that was rebuilt.
 pub(crate) const RESTORED: &str = "restored";
+/// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
+pub(crate) const FORK_EVENT: &str = "forked";
 
 /// Whether a run came from an archive.
 ///

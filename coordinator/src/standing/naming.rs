@@ -8,7 +8,7 @@ use super::{
     group::{RunsOfGroup, group_of_name},
     meant::{ids_shown_as, named},
 };
-use crate::exit::CliError;
+use crate::{exit::CliError, out::amounts};
 
 /// A name with a place behind it, counted from the newest of its runs: `name@2`.
 pub(super) fn counted(selector: &str) -> Option<(&str, u32)> {
@@ -101,9 +101,42 @@ pub(crate) async fn check_new(store: &dyn Store, name: Option<&str>, id: &RunId)
     )))
 }
 
+/// The same of a run, and refuses the id of a group. A group has its id as long as it has runs, whichever of them were deleted.
+///
+/// # Errors
+/// Exit 2 with what has it.
+pub(crate) async fn check_new_run(store: &dyn Store, name: Option<&str>, id: &RunId) -> Result<(), CliError> {
+    if let Some(group) = RunsOfGroup::of_id(store, id).await? {
+        return Err(CliError::usage(format!(
+            "{id} is a group of runs already ({}): choose another --run-id; `bench-coord resume {id}` goes on with it",
+            amounts::counted(group.runs.len() as u64, "run")
+        )));
+    }
+    check_new(store, name, id).await
+}
+
 #[cfg(test)]
 mod tests {
+    use bench_store::{NewGroup, NewRun, conformance};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_group_keeps_its_id_when_its_first_run_was_deleted() {
+        let id = RunId("g".to_owned());
+        for ids in [["g-r2", "g-r3"], ["g-c1-r2", "g-c2-r1"]] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = conformance::store_in(folder.path()).await;
+            for id in ids {
+                let group = Some(NewGroup { id: "g".to_owned(), cap: None });
+                let _ = store.create_run(&NewRun { group, ..conformance::new_run(id) }).await.expect("is created");
+            }
+            let refused = check_new_run(store.as_ref(), None, &id).await.expect_err("is taken").message;
+            assert!(refused.contains("g is a group of runs already (2 runs)"), "{refused}");
+            assert!(refused.contains("`bench-coord resume g`"), "{refused}");
+            assert!(check_new_run(store.as_ref(), None, &RunId("other".to_owned())).await.is_ok());
+        }
+    }
 
     #[test]
     fn a_name_is_no_word_for_other_runs() {

@@ -38,8 +38,6 @@ use self::{
 };
 use crate::{
     address::{Address, Operation, Target},
-    headers,
-    outcome::Tokens,
     refusal::Rejection,
     wish::Wish,
 };
@@ -48,7 +46,7 @@ use crate::{
 const LONGEST_MODEL: usize = 256;
 
 /// A body of more bytes is counted in a thread of its own.
-const LARGE: usize = 256 * 1024;
+pub(crate) const LARGE: usize = 256 * 1024;
 
 /// Large bodies are counted one at a time: their vocabularies and texts take memory, and threads.
 static COUNTS_LARGE: Semaphore = Semaphore::const_new(1);
@@ -72,8 +70,6 @@ pub struct Asked {
     pub max_reply_tokens: Option<u64>,
     /// Replies that it asks for at once: choices (`n`, `best_of`), of each of its prompts.
     pub choices: u64,
-    /// What the provider has told of it that cannot be true, as far as it may be; noted before the outcome is told.
-    pub doubted: Arc<OnceLock<Tokens>>,
     /// Whether the reply is a stream of events.
     pub stream: bool,
     /// Equal requests may have equal replies: embeddings, or temperature 0, whole, and without what the provider keeps.
@@ -245,9 +241,6 @@ impl Asked {
         let Target { address, operation, suffix, deployment } = target;
         let refuse = |param, why: &str| Rejection::unreadable(param, why);
         query::check(query, operation)?;
-        if operation != Operation::Models {
-            headers::check_kind(headers)?;
-        }
         let head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
         tools::check(head.tools)?;
         if operation == Operation::Responses && head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
@@ -277,11 +270,17 @@ impl Asked {
         }
         let wishes = stream && matches!(operation, Operation::Chat | Operation::Completions);
         let wish = if wishes { Wish::from_options(&body, head.stream_options) } else { Wish::None };
-        let attached = prompt::attached(operation, &body).unwrap_or_default();
-        if attached.is_elsewhere {
+        let attached = prompt::attached(operation, &body);
+        if attached.is_some_and(|attached| attached.is_elsewhere) {
             let why = "a file, document, sound or video by its URL or id is not passed on, nobody knows its size before: send its text, or its data within the request";
             let within = if operation == Operation::Responses { "input" } else { "messages" };
             return Err(refuse(Some(within), why));
+        }
+        let prompt_tokens = PromptTokens::new(operation, &model, body.clone());
+        if let Some(known) = attached
+            && !prompt_tokens.is_exact()
+        {
+            let _ = prompt_tokens.counted.set(known.tokens);
         }
         let (choices, limit) = (head.choices(operation)?, head.limit()?);
         let identity = format!(
@@ -292,11 +291,10 @@ impl Asked {
         );
         Ok(Self {
             token: token(headers),
-            prompt_bytes: attached.tokens.max(body.len() as u64),
-            prompt_tokens: PromptTokens::new(operation, &model, body.clone()),
+            prompt_bytes: attached.map_or(0, |attached| attached.tokens).max(body.len() as u64),
+            prompt_tokens,
             max_reply_tokens: limit.map(|limit| limit.saturating_mul(choices)),
             choices,
-            doubted: Arc::default(),
             cacheable: head.is_cacheable(operation, stream),
             body_hash: Sha256Hash::of_bytes(identity.as_bytes()),
             service_tier: read(head.service_tier),

@@ -70,17 +70,17 @@ impl Exchange {
             || head.headers.contains_key("anthropic-version");
         let form = if is_anthropic { Form::Anthropic } else { Form::OpenAi };
         let answered = async {
-            let target = match self.look(&head, target) {
-                Ok(target) => target,
-                Err(rejection) => {
-                    self.count_nowhere(&head, &rejection).await;
-                    return Err(rejection);
-                }
-            };
+            let target = self.look(&head, target);
+            if let Err(rejection) = &target {
+                self.count_nowhere(&head, rejection).await;
+            }
+            let target = target?;
             let body = self.authenticate(&head.headers, &target, body).await?;
             let address = target.address.clone();
             let forwarded = async {
-                check_encoding(&head.headers)?;
+                if target.operation != Operation::Models {
+                    headers::check_body(&head.headers)?;
+                }
                 let (body, part) = self.body(&head.headers, body).await?;
                 arrived();
                 self.forward(head, target, body, part).await
@@ -269,16 +269,6 @@ fn answer_stored(flight: Flight, stored: StoredReply) -> Response<Given> {
         response.headers_mut().insert(CONTENT_TYPE, kind);
     }
     response
-}
-
-/// Refuses a body that cannot be read as it is.
-fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
-    match headers.get(CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => {
-            Err(Rejection::encoded(&String::from_utf8_lossy(encoding.as_bytes())))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What comes next of a body.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::{
     admission::Admitted,
-    ask::Asked,
+    ask::{Asked, LARGE},
     faults::FaultKind,
     outcome::{Ended, Outcome},
     reading::{Read, Reading},
@@ -23,9 +23,6 @@ use crate::{
     secrets::Veil,
     settings::Common,
 };
-
-/// A body of so many bytes is counted in a thread of its own.
-const LARGE: usize = 128 * 1024;
 
 /// A request, and what it holds.
 pub(crate) struct Flight {
@@ -58,7 +55,7 @@ impl Flight {
             status: self.status,
             usage: read.usage,
             counted_here: read.counted_here,
-            implausible: read.implausible,
+            doubted: read.doubted,
             latency: self.sent.elapsed(),
             to_first_byte: None,
             ended: read.ended,

@@ -2,10 +2,10 @@
 //! Of a reply all but those of one connection, and those that show the key.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    HeaderMap, HeaderName, HeaderValue,
     header::{
-        ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-        TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+        ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
 
@@ -45,15 +45,14 @@ fn passes(name: &HeaderName) -> bool {
     PASSING.contains(name) || name.as_str().starts_with(OF_SDKS)
 }
 
-/// Refuses a body that says that it is something else than was read: JSON in UTF-8. One that says nothing of itself is taken for it.
-pub(crate) fn check_kind(headers: &HeaderMap) -> Result<(), Rejection> {
-    if headers.get_all(CONTENT_TYPE).iter().all(|kind| kind.to_str().is_ok_and(is_json)) {
-        return Ok(());
+/// Refuses a body that says that it is something else than is read: JSON in UTF-8 as it is. One that says nothing of itself is taken
+/// for it.
+pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Rejection> {
+    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+        return Err(Rejection::encoded(&String::from_utf8_lossy(encoding.as_bytes())));
     }
-    let why = "the meter reads bodies as JSON in UTF-8: send it with content-type application/json";
-    let mut rejection = Rejection::unreadable(None, why);
-    rejection.status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-    Err(rejection)
+    let is_json = headers.get_all(CONTENT_TYPE).iter().all(|kind| kind.to_str().is_ok_and(is_json));
+    if is_json { Ok(()) } else { Err(Rejection::other_kind()) }
 }
 
 fn is_json(kind: &str) -> bool {
@@ -186,7 +185,7 @@ mod tests {
             for kind in kinds {
                 headers.append(CONTENT_TYPE, HeaderValue::from_static(kind));
             }
-            check_kind(&headers).map_err(|rejection| rejection.status.as_u16())
+            check_body(&headers).map_err(|rejection| rejection.status.as_u16())
         };
         assert_eq!(checked(&[]), Ok(()));
         for kind in [
@@ -213,6 +212,10 @@ mod tests {
             assert_eq!(checked(&[kind]), Err(415), "{kind}");
             assert_eq!(checked(&["application/json", kind]), Err(415), "{kind}");
         }
+        for (encoding, code) in [("identity", None), ("gzip", Some("unsupported_encoding"))] {
+            let refused = check_body(&headers(&[("content-encoding", encoding)])).err();
+            assert_eq!(refused.map(|rejection| rejection.code()), code, "{encoding}");
+        }
     }
 
     #[test]
@@ -234,6 +237,6 @@ mod tests {
             ("x-request-id", "r"),
         ]);
         let expected = headers(&[("set-cookie", "a=1"), ("x-request-id", "r")]);
-        assert_eq!(to_client(came, false, &Secrets::from_headers(&own)), expected);
+        assert_eq!(to_client(came, false, &Secrets::of_account("", &own)), expected);
     }
 }

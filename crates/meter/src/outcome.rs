@@ -104,8 +104,8 @@ pub struct Outcome {
     pub usage: Option<Tokens>,
     /// `usage` is the meter's own count, an upper bound for models whose vocabulary is not known.
     pub counted_here: bool,
-    /// The provider told a use that cannot be true, and it was not believed.
-    pub implausible: bool,
+    /// What the provider told that cannot be true, as far as it may be: not believed, and perhaps charged.
+    pub doubted: Option<Tokens>,
     /// From sending to the end.
     pub latency: Duration,
     /// From sending to the first byte of the body.

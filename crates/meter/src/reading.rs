@@ -80,7 +80,8 @@ impl Words {
 pub(crate) struct Read {
     pub(crate) usage: Option<Tokens>,
     pub(crate) counted_here: bool,
-    pub(crate) implausible: bool,
+    /// See [`Outcome::doubted`](crate::Outcome::doubted).
+    pub(crate) doubted: Option<Tokens>,
     pub(crate) model: String,
     pub(crate) service_tier: Option<String>,
     /// What the end of its bytes means.
@@ -90,7 +91,7 @@ pub(crate) struct Read {
 impl Read {
     /// Of what has no reply.
     pub(crate) const fn nothing(ended: Ended) -> Self {
-        Self { usage: None, counted_here: false, implausible: false, model: String::new(), service_tier: None, ended }
+        Self { usage: None, counted_here: false, doubted: None, model: String::new(), service_tier: None, ended }
     }
 }
 
@@ -178,7 +179,7 @@ impl Reading {
                 (Some(Tokens { completion: tokens.completion.max(said.words.tokens()), ..tokens }), true)
             }
             Believed::Yes(tokens) => (Some(tokens), false),
-            Believed::Nothing | Believed::No if counts => {
+            Believed::Nothing | Believed::No(_) if counts => {
                 let completion = match (operation, is_stream, kept) {
                     (Operation::Embeddings, ..) => 0,
                     (_, true, _) => said.words.tokens(),
@@ -188,12 +189,15 @@ impl Reading {
                 };
                 (Some(Tokens { prompt: asked.prompt_tokens.count(), completion, ..Tokens::default() }), true)
             }
-            Believed::Nothing | Believed::No => (None, false),
+            Believed::Nothing | Believed::No(_) => (None, false),
         };
         Read {
             usage,
             counted_here,
-            implausible: believed == Believed::No,
+            doubted: match believed {
+                Believed::No(told) => Some(told),
+                Believed::Yes(_) | Believed::Nothing => None,
+            },
             model: said.model,
             service_tier: said.service_tier,
             ended,

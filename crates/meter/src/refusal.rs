@@ -132,6 +132,13 @@ impl Rejection {
         Self { lasts: true, ..plain }
     }
 
+    /// A body that says that it is something else than JSON in UTF-8.
+    pub(crate) fn other_kind() -> Self {
+        let why = "the meter reads bodies as JSON in UTF-8: send it with content-type application/json";
+        let plain = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_media_type", why);
+        Self { lasts: true, ..plain }
+    }
+
     pub(crate) fn too_large(most: usize) -> Self {
         let message = format!("a request through the meter has at most {most} bytes: send less at a time");
         Self { lasts: true, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large", message) }
@@ -394,6 +401,7 @@ mod tests {
             (Rejection::unreadable(None, "no model"), true),
             (Rejection::foreign_parameter("model"), true),
             (Rejection::encoded("gzip"), true),
+            (Rejection::other_kind(), true),
             (Rejection::too_large(1), true),
             (Rejection::nowhere("/m/r/v1/files"), true),
             (Rejection::broken_off(), false),

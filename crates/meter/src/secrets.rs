@@ -8,9 +8,6 @@ use http::HeaderMap;
 use hyper::body::Bytes;
 use memchr::memmem;
 
-/// Nothing shorter is a key, and a short one is in many texts.
-const SHORTEST: usize = 8;
-
 /// Texts that no client may see; the longest first.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Arc<[Bytes]>);
@@ -20,12 +17,6 @@ impl Secrets {
     pub(crate) fn of_account(base_url: &str, headers: &HeaderMap) -> Self {
         let of_url = redact::secrets_of_url(base_url).into_iter().map(Bytes::from);
         Self::longest_first(of_headers(headers).chain(of_url))
-    }
-
-    /// Those of the headers that are put into a request: values that are marked as sensitive, without their scheme (`Bearer`).
-    #[cfg(test)]
-    pub(crate) fn from_headers(own: &HeaderMap) -> Self {
-        Self::longest_first(of_headers(own))
     }
 
     fn longest_first(all: impl Iterator<Item = Bytes>) -> Self {
@@ -67,11 +58,11 @@ impl Secrets {
     }
 }
 
-/// Values of headers that are marked as sensitive, without their scheme.
+/// Values of headers that are marked as sensitive, without their scheme (`Bearer`).
 fn of_headers(own: &HeaderMap) -> impl Iterator<Item = Bytes> {
     let values = own.values().filter(|value| value.is_sensitive()).map(http::HeaderValue::as_bytes);
     let without_scheme = values.map(|value| value.split(|byte| *byte == b' ').next_back().unwrap_or(value));
-    without_scheme.filter(|secret| secret.len() >= SHORTEST).map(Bytes::copy_from_slice)
+    without_scheme.filter(|secret| secret.len() >= redact::SHORTEST_SECRET).map(Bytes::copy_from_slice)
 }
 
 /// Hides them in a body that passes in pieces. It holds the end of a piece only where a secret may begin there.
@@ -131,7 +122,7 @@ mod tests {
         short.set_sensitive(true);
         own.insert("x-short", short);
         own.insert("x-team", HeaderValue::from_static("team-blue"));
-        Secrets::from_headers(&own)
+        Secrets::of_account("", &own)
     }
 
     fn veiled(pieces: &[&[u8]]) -> Vec<u8> {

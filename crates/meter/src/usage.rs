@@ -16,7 +16,7 @@ const MOST_CHOICES: u64 = 4_096;
 /// The window of most models: no more of a prompt is booked by a count that cannot be true, beside what was sent.
 const WINDOW: u64 = 200_000;
 /// The longest reply that widely used models give: no more of each is booked by a count that cannot be true, beside what was asked for.
-const LONGEST_REPLY: u64 = 131_072;
+const MOST_DOUBTED_REPLY: u64 = 131_072;
 
 /// A use as it crosses the wire, in any provider's words. What is no number of tokens, such as -1, is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -119,12 +119,12 @@ pub(crate) enum Believed {
     Yes(Tokens),
     /// It says none.
     Nothing,
-    /// What it says cannot be true.
-    No,
+    /// What it says cannot be true; this is it, as far as it may be.
+    No(Tokens),
 }
 
 /// Whether what a provider says can be true of a request and of a reply of so many bytes. What cannot is no count: sums of such numbers
-/// would soon say nothing of all other requests. It may be charged all the same: what of it can be is noted for whoever books it. A
+/// would soon say nothing of all other requests. It may be charged all the same: what of it can be is told to whoever books it. A
 /// prompt of 0 tokens is what servers tell that do not count.
 pub(crate) fn believe(told: Option<&Told>, asked: &Asked, reply_bytes: u64) -> Believed {
     let embeds = asked.operation == Operation::Embeddings;
@@ -142,14 +142,12 @@ pub(crate) fn believe(told: Option<&Told>, asked: &Asked, reply_bytes: u64) -> B
     if can_be {
         return Believed::Yes(tokens);
     }
-    let most = limit.max(reply_bytes).saturating_add(LONGEST_REPLY.saturating_mul(choices));
-    // a reply is told of once
-    let _ = asked.doubted.set(Tokens {
+    let most = limit.max(reply_bytes).saturating_add(MOST_DOUBTED_REPLY.saturating_mul(choices));
+    Believed::No(Tokens {
         prompt: tokens.prompt.min(asked.prompt_bytes.saturating_add(WINDOW)),
         completion: tokens.completion.min(most),
         ..Tokens::default()
-    });
-    Believed::No
+    })
 }
 
 #[cfg(test)]
@@ -169,13 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn p10_a_count_of_many_choices_is_believed_and_what_cannot_be_true_is_noted_as_far_as_it_may_be() {
+    fn p10_a_count_of_many_choices_is_believed_and_what_cannot_be_true_is_told_as_far_as_it_may_be() {
         let use_of =
             |prompt: u64, completion: u64| told(&json!({"prompt_tokens": prompt, "completion_tokens": completion}));
         let many = asked(r#"{"model":"m","n":128}"#);
         let believed = believe(Some(&use_of(9, 2_048_000)), &many, 0);
         assert_eq!(believed, Believed::Yes(Tokens { prompt: 9, completion: 2_048_000, ..Tokens::default() }));
-        assert_eq!(many.doubted.get(), None);
         let absurd = 9_000_000_000_000_000_000;
         for (body, most) in [
             (r#"{"model":"m"}"#, 131_072),
@@ -187,14 +184,13 @@ mod tests {
             (r#"{"model":"m","n":9000000000000000000}"#, 4_096 * 131_072),
         ] {
             let asked = asked(body);
-            assert_eq!(believe(Some(&use_of(absurd, absurd)), &asked, 0), Believed::No, "{body}");
-            let noted = asked.doubted.get().expect("is noted");
-            assert_eq!((noted.prompt, noted.completion), (body.len() as u64 + 200_000, most), "{body}");
+            let may_be = Tokens { prompt: body.len() as u64 + 200_000, completion: most, ..Tokens::default() };
+            assert_eq!(believe(Some(&use_of(absurd, absurd)), &asked, 0), Believed::No(may_be), "{body}");
         }
         let parts = asked(r#"{"model":"m"}"#);
         let wrong = json!({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 6}});
-        assert_eq!(believe(Some(&told(&wrong)), &parts, 0), Believed::No);
-        assert_eq!(parts.doubted.get().map(|told| (told.prompt, told.completion)), Some((5, 1)));
+        let may_be = Tokens { prompt: 5, completion: 1, ..Tokens::default() };
+        assert_eq!(believe(Some(&told(&wrong)), &parts, 0), Believed::No(may_be));
     }
 
     #[test]

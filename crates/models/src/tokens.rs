@@ -13,11 +13,11 @@ pub const fn with_margin(prompt_tokens: u64) -> u64 {
 }
 
 /// Tokens around each message (role and separators), by OpenAI's published recipe for chat models: 3 and the role.
-const TOKENS_PER_MESSAGE: u64 = 4;
+pub const TOKENS_PER_MESSAGE: u64 = 4;
 /// Tokens that prime the reply.
-const TOKENS_PER_REPLY: u64 = 3;
-/// Allowance for what a provider adds around a JSON schema.
-const TOKENS_PER_SCHEMA: u64 = 32;
+pub const TOKENS_PER_REPLY: u64 = 3;
+/// Allowance for what a provider adds around a JSON schema or tools.
+pub const TOKENS_PER_SCHEMA: u64 = 32;
 
 /// Tokens that a provider may put into a prompt beside what was sent: its own instructions, tools.
 const HIDDEN_PROMPT: u64 = 200_000;

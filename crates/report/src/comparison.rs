@@ -91,6 +91,7 @@ fn figures(comparison: &Comparison) -> Vec<Block> {
         blocks.push(Block::List(comparison.reasons.clone()));
     }
     let mut notes: Vec<String> = std::iter::once(words::BANK.to_owned()).chain(comparison.notes.clone()).collect();
+    notes.extend(comparison.equal.then(|| words::EQUAL_RUNS.to_owned()));
     let rest = &comparison.unpaired;
     if rest.only_a + rest.only_b + rest.neither > 0 {
         notes.push(format!(
@@ -395,13 +396,41 @@ fn pairs_document(pairs: &[Comparison], front: Front) -> Vec<Block> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use bench_proto::{
         call::Phase,
         summary::{Booked, UsageFigures, UsageSummary, UsageTotal, Verdict},
     };
+    use serde_json::json;
 
     use super::*;
+
+    /// A comparison with one flip.
+    pub(crate) fn comparison(question_id: &str) -> Comparison {
+        let summary: serde_json::Value =
+            serde_json::from_str(include_str!("../testdata/fair.json")).expect("a summary");
+        let run = |id: &str| {
+            json!({"id": id, "name": null, "system": "bm25", "answerer": "extractive", "judge": null, "preset": "fair",
+                   "fingerprint": "f", "verdict": "VALID", "reasons": [], "value": 0.5, "ci95": null, "n": 2, "coverage": 1.0,
+                   "result_digest": "d", "retrieval": summary["retrieval"], "latency_ms": summary["latency_ms"],
+                   "usage": summary["usage"], "usd_per_correct": null})
+        };
+        let paired = json!({"n": 2, "clusters": 1, "a": 0.5, "b": 0.0, "difference": -0.5, "estimator": "mean", "ci95": null,
+                            "ci95_note": null, "naive_ci95": null, "p_value": null, "p_holm": null, "mde": null,
+                            "tolerance": 0.02, "verdict": "INCONCLUSIVE"});
+        let side = json!({"score": 0.0, "answer": null, "judgements": []});
+        let flip = json!({"question_id": question_id, "bank_id": "b", "category": "temporal", "direction": "lost",
+                          "question": null, "gold": null, "a": side, "b": side});
+        let mcnemar = json!({"pass_threshold": 0.5, "both": 0, "only_a": 1, "only_b": 0, "neither": 1, "p_value": 1.0});
+        let all = json!({
+            "schema_version": 1, "a": run("before"), "b": run("after"), "comparable": true, "reasons": [], "notes": [],
+            "under_test": null, "differences": [], "independent": true, "metric": "locomo-f1", "verdict": "INCONCLUSIVE",
+            "paired": paired, "bootstrap_ci95": null, "bootstrap_note": null, "mcnemar": mcnemar, "by_category": [],
+            "unpaired": {"only_a": 0, "only_b": 0, "neither": 0}, "retrieval": [], "flip_counts": {"lost": 3},
+            "flips": [flip],
+        });
+        serde_json::from_value(all).expect("a comparison")
+    }
 
     pub(super) fn run(usd_list: f64, used: UsageFigures) -> ComparedRun {
         let text = |text: &str| text.to_owned();

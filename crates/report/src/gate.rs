@@ -201,7 +201,10 @@ fn case(name: &str, status: TestCaseStatus) -> TestCase {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{comparison::MarkedDifference, spec::Difference};
+    use bench_proto::{
+        comparison::{Comparison, MarkedDifference},
+        spec::Difference,
+    };
 
     use super::*;
 
@@ -241,6 +244,17 @@ mod tests {
         insta::assert_snapshot!("gate_markdown", markdown(&report()));
         insta::assert_snapshot!("gate_annotations", annotations(&report()).join("\n"));
         insta::assert_snapshot!("gate_junit", junit(&report()).expect("renders"));
+    }
+
+    #[test]
+    fn beside_a_word_of_a_gate_nothing_is_told_as_equal() {
+        let with = |equal: bool| {
+            let comparison = Some(Comparison { equal, ..comparison::tests::comparison("q1") });
+            markdown(&GateReport { comparison, ..report() })
+        };
+        let (said, told) = (with(false), with(true));
+        assert!(said.contains("INCONCLUSIVE: ") && !said.contains("EQUAL"), "{said}");
+        assert!(!said.contains("the runs are equal") && told.contains("the runs are equal"), "{told}");
     }
 
     #[test]

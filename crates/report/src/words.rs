@@ -15,6 +15,9 @@ pub(crate) const THIS_BENCHMARK: &str = "This benchmark: what to expect of all q
 /// What the second interval of repeats is about.
 pub(crate) const NEW_DRAWS: &str =
     "This benchmark, new draws: what to expect of the same questions when models answer and judge anew.";
+/// What there is to know of equal runs: that nothing differs is certain of these questions, and the figures are about others.
+pub(crate) const EQUAL_RUNS: &str = "the runs are equal (equal digests): every question ended alike in both, with the same scores, so \
+                                     there is no difference to decide; words and intervals beside the figures say what so many equal questions leave open of others";
 /// Where it is shown that intervals hold what they say.
 pub(crate) const HOW_OFTEN: &str = concat!(
     "How often these intervals hold: ",

@@ -54,12 +54,12 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> StoreResult<String> {
 
 /// Reads JSON; `what` names it in the error. Whoever may write rows does not decide how much memory those take who read them.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
-    bounded(json, json_bound::REPLY, what)
+    bounded(json, json_bound::REPORT, what)
 }
 
 /// The same of a list that has an element for each entry or question of a bank, and of what is stored of a step or a question: that
 /// may have more values than the reply that it was made of, and was paid for.
-pub(crate) fn list_from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
+pub(crate) fn large_from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
     bounded(json, json_bound::LIST, what)
 }
 
@@ -164,7 +164,7 @@ mod tests {
         assert!(row.contains("at most 500000 are read"), "{row}");
         let frame = compress(values(700_000).as_bytes()).expect("compresses");
         assert!(frame.len() < 4096 && from_frame::<serde_json::Value>(&frame, what).is_err());
-        assert!(list_from_json::<serde_json::Value>(&values(700_000), what).is_err());
+        assert!(large_from_json::<serde_json::Value>(&values(700_000), what).is_err());
         let golden = include_str!("../../../proto/golden/run_spec.v1.json");
         let mut spec: RunSpec = spec_from_json(golden, what).expect("is read");
         assert!(spec_to_json(&spec).is_ok());
@@ -178,10 +178,10 @@ mod tests {
         let what = || "a stored step".to_owned();
         let step = vec![serde_json::json!({"id": null, "text": "x", "score": 0.5}); 100_000];
         let json = to_json(&step).expect("is written");
-        assert!(json_bound::check(json.as_bytes(), json_bound::REPLY).is_err());
+        assert!(json_bound::check(json.as_bytes(), json_bound::REPORT).is_err());
         let frame = to_frame(&step).expect("is written");
         assert_eq!(from_frame::<Vec<serde_json::Value>>(&frame, what).expect("is read").len(), step.len());
-        assert_eq!(list_from_json::<Vec<serde_json::Value>>(&json, what).expect("is read").len(), step.len());
+        assert_eq!(large_from_json::<Vec<serde_json::Value>>(&json, what).expect("is read").len(), step.len());
     }
 
     #[test]

@@ -434,21 +434,15 @@ pub trait Outages: Send + Sync {
 /// Importing results made elsewhere.
 #[async_trait]
 pub trait Imports: Send + Sync {
-    /// Stores finished questions of an imported run: facts and texts, no tasks.
+    /// Stores finished questions of a run: facts and texts, and no tasks where it was made elsewhere. Of one that is rebuilt and
+    /// `may_go_on` each question has its task too, done or given up, so that nothing of it is asked again but what a retry opens. Tasks
+    /// that are there stay.
     async fn import_results(
         &self,
         run: RunNo,
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
-    ) -> StoreResult<()>;
-
-    /// The same for a run that is rebuilt and may go on: each question has its task too, done or given up, so that nothing of it is
-    /// asked again but what a retry opens. Tasks that are there stay.
-    async fn restore_results(
-        &self,
-        run: RunNo,
-        headline_metric: &str,
-        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
+        may_go_on: bool,
     ) -> StoreResult<()>;
 
     /// Stores texts of any tasks; those that are there stay.

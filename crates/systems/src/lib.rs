@@ -8,7 +8,7 @@
 //! `facts`, `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
 //! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`, what a model says from `chat`.
 //! `pgvector` keeps the same in a database. Systems of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
-//! promises, `filling` stores a bank for it and for whoever else works outside of a run, `filled_again` tells that a recall has to fill its bank first, and `canary` looks into a bank while a run is under way.
+//! promises, `filling` stores a bank for it and for whoever else works outside of a run, `filled_again` tells that an operation has to fill its bank first, and `canary` looks into a bank while a run is under way.
 //! `closing` is how long the end of one is waited for.
 //!
 //! To add a built-in, copy the smallest file here (`none`) and add a line to the registry.

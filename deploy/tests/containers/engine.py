@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[3]
 IMAGE = os.environ.get("BENCH_IMAGE", "bench-coord:local")
 PROJECT = "bench-coord-test"
 COMPOSE = ["compose", "--project-name", PROJECT, "--file", "deploy/compose.yaml"]
+if os.environ.get("BENCH_TEST_STAND_INS"):
+    COMPOSE += ["--file", "scripts/containers/compose.yaml"]
 # longest time of one command
 PATIENCE = 600
 

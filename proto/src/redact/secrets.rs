@@ -8,7 +8,8 @@ use url::{Url, form_urlencoded};
 use super::{PLAIN_PARAMETERS, SHORTEST_SECRET, is_key, is_like_secret, is_random, secret};
 
 /// How the name of a parameter ends whose value is a secret, whatever that looks like.
-const SECRETIVE: [&str; 9] = ["auth", "credential", "key", "passwd", "password", "secret", "sig", "signature", "token"];
+pub(super) const SECRETIVE: [&str; 9] =
+    ["auth", "credential", "key", "passwd", "password", "secret", "sig", "signature", "token"];
 
 /// As many letters and digits in one are no word and no version.
 const OPAQUE: usize = 16;

@@ -1,6 +1,6 @@
 //! A request of a memory system that was let through: what it has taken of pace and money, what it came to, and how it is booked.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bench_meter::{Admitted, Ended, Faults, Outcome, PromptTokens, StoredReply, Tokens, Upstream};
@@ -44,8 +44,6 @@ pub(super) struct MeteredCall {
     pub(super) provider: String,
     pub(super) upstream: Upstream,
     pub(super) prompt_tokens: PromptTokens,
-    /// What the provider has told of it that cannot be true, as far as it may be.
-    pub(super) doubted: Arc<OnceLock<Tokens>>,
     pub(super) terms: Terms,
     pub(super) is_kept: bool,
     pub(super) stored: Option<StoredReply>,
@@ -94,21 +92,16 @@ impl Terms {
 
     /// What a whole reply costs. Where the provider's count cannot be true nobody knows what it will charge: the worst case, or what it
     /// has told where that is more, as far as it may be.
-    fn of_reply(&self, outcome: &Outcome, tokens: &Tokens, doubted: Option<&Tokens>, answered: &Answered) -> PicoUsd {
+    fn of_reply(&self, outcome: &Outcome, tokens: &Tokens, answered: &Answered) -> PicoUsd {
         let cost = self.cost(tokens, outcome.service_tier.as_deref(), answered);
-        if !outcome.implausible {
-            return cost;
-        }
-        let told = doubted.map_or(PicoUsd::ZERO, |told| self.most(told.prompt, told.completion, answered));
+        let Some(told) = outcome.doubted else { return cost };
+        let told = self.most(told.prompt, told.completion, answered);
         cost.max(self.worst(tokens.prompt, answered)).max(told)
     }
 
     /// The same for a cap in tokens, which counts those that are booked.
-    fn tokens_of_reply(&self, outcome: &Outcome, tokens: Tokens, doubted: Option<&Tokens>) -> Tokens {
-        if !outcome.implausible {
-            return tokens;
-        }
-        let told = doubted.copied().unwrap_or_default();
+    fn tokens_of_reply(&self, outcome: &Outcome, tokens: Tokens) -> Tokens {
+        let Some(told) = outcome.doubted else { return tokens };
         Tokens {
             prompt: tokens::with_margin(tokens.prompt).max(told.prompt),
             completion: tokens.completion.max(self.max_reply).max(told.completion),
@@ -165,7 +158,7 @@ impl Taken {
     fn settle(mut self, outcome: &Outcome) -> u64 {
         match (&outcome.ended, outcome.usage) {
             (Ended::NotReached(_), _) => self.unused = self.prompt.saturating_add(self.reply),
-            (Ended::Complete, Some(used)) if !outcome.implausible => {
+            (Ended::Complete, Some(used)) if outcome.doubted.is_none() => {
                 let of_reply = if self.returns_reply { self.reply.saturating_sub(used.completion) } else { 0 };
                 self.unused = self.prompt.saturating_sub(used.prompt).saturating_add(of_reply);
             }
@@ -246,7 +239,7 @@ impl MeteredCall {
             return nothing(MeteredEnd::Answered { counted_here: false });
         }
         let seen = outcome.usage.unwrap_or_default();
-        let told = self.doubted.get().copied().unwrap_or_default();
+        let told = outcome.doubted.unwrap_or_default();
         let prompt = seen.prompt.max(self.prompt_tokens.count()).max(told.prompt);
         let completion = seen.completion.max(self.terms.max_reply).max(told.completion);
         Spent {
@@ -268,10 +261,10 @@ impl MeteredCall {
             // only what is kept may be served again
             outcome: if kept { CallOutcome::Accepted } else { CallOutcome::Rejected },
             tokens: match self.counts() {
-                Some(UsageUnit::Tokens) => self.terms.tokens_of_reply(outcome, tokens, self.doubted.get()),
+                Some(UsageUnit::Tokens) => self.terms.tokens_of_reply(outcome, tokens),
                 Some(UsageUnit::Calls) | None => tokens,
             },
-            cost: self.terms.of_reply(outcome, &tokens, self.doubted.get(), answered),
+            cost: self.terms.of_reply(outcome, &tokens, answered),
         }
     }
 
@@ -397,7 +390,7 @@ impl Admitted for MeteredCall {
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
         let taken = self.teach(&outcome);
         let answered = self.answered_by(&outcome);
-        if outcome.ended != Ended::Complete && self.key_costs() && free_end(&outcome).is_none() {
+        if self.key_costs() && free_end(&outcome).is_none() && of_whole_reply(&outcome).is_none() {
             // it is looked at below, and may not be counted yet
             self.prompt_tokens.counted().await;
         }
@@ -444,7 +437,7 @@ mod tests {
             status: if let Ended::Refused(status) = ended { status } else { 200 },
             usage,
             counted_here: false,
-            implausible: false,
+            doubted: None,
             latency: Duration::from_millis(5),
             to_first_byte: None,
             ended,
@@ -489,9 +482,9 @@ mod tests {
     #[test]
     fn p34_a_whole_reply_whose_count_cannot_be_true_is_answered_and_costs_the_most() {
         let whole = Outcome { counted_here: true, ..outcome(Ended::Complete, None, Some(USED)) };
-        let doubted = Outcome { implausible: true, ..whole.clone() };
+        let doubted = Outcome { doubted: Some(Tokens::default()), ..whole.clone() };
         let terms = terms(None);
-        let cost = |outcome: &Outcome| terms.of_reply(outcome, &USED, None, &Answered::AsAsked);
+        let cost = |outcome: &Outcome| terms.of_reply(outcome, &USED, &Answered::AsAsked);
         assert_eq!((of_whole_reply(&whole), of_whole_reply(&doubted)), (Some(USED), Some(USED)));
         assert_eq!((cost(&whole), cost(&doubted)), (PicoUsd(1_800), terms.worst(USED.prompt, &Answered::AsAsked)));
         let cut = outcome(Ended::CutByProvider("reset".to_owned()), None, Some(USED));
@@ -500,20 +493,19 @@ mod tests {
 
     #[test]
     fn p10_a_count_that_cannot_be_true_is_booked_at_no_less_than_the_worst_case_or_what_may_be_true_of_it() {
-        let doubted = Outcome { implausible: true, ..outcome(Ended::Complete, None, Some(USED)) };
+        let doubted = |told| Outcome { doubted: told, ..outcome(Ended::Complete, None, Some(USED)) };
         // ten dollars for a million tokens of a reply; 128 choices without a limit
         let price = ModelPrice::flat(PicoUsd(1), PicoUsd(10_000_000));
         let terms = Terms { price: Some(price), max_reply: 128 * LONGEST_REPLY, tier: None };
-        let cost = |told: Option<&Tokens>| terms.of_reply(&doubted, &USED, told, &Answered::AsAsked);
+        let cost = |told| terms.of_reply(&doubted(Some(told)), &USED, &Answered::AsAsked);
         let told = |completion| Tokens { prompt: 10, completion, ..Tokens::default() };
         let worst = terms.worst(USED.prompt, &Answered::AsAsked);
         assert!(worst >= PicoUsd(20_480_000_000_000), "{worst}");
-        assert_eq!((cost(None), cost(Some(&told(2_048_000)))), (worst, worst));
-        assert_eq!(cost(Some(&told(3_000_000))), PicoUsd(30_000_000_000_010));
-        let tokens = |told: Option<&Tokens>| terms.tokens_of_reply(&doubted, USED, told).completion;
-        assert_eq!((tokens(None), tokens(Some(&told(3_000_000)))), (terms.max_reply, 3_000_000));
-        let believed = Outcome { implausible: false, ..doubted.clone() };
-        assert_eq!(terms.tokens_of_reply(&believed, USED, None), USED);
+        assert_eq!((cost(Tokens::default()), cost(told(2_048_000))), (worst, worst));
+        assert_eq!(cost(told(3_000_000)), PicoUsd(30_000_000_000_010));
+        let tokens = |told| terms.tokens_of_reply(&doubted(Some(told)), USED).completion;
+        assert_eq!((tokens(Tokens::default()), tokens(told(3_000_000))), (terms.max_reply, 3_000_000));
+        assert_eq!(terms.tokens_of_reply(&doubted(None), USED), USED);
     }
 
     #[test]

@@ -197,7 +197,7 @@ impl Metering {
     }
 
     /// Takes no more requests, and waits until those under way are booked: for as long as its place says, and no longer once `hurry` is
-    /// cancelled. What does not end until then is uncertain; a call that has ended by then is booked all the same.
+    /// cancelled. What does not end until then is uncertain; one whose booking was handed over by then is booked all the same.
     pub(crate) async fn stop(&self, hurry: &CancellationToken) {
         self.stop.cancel();
         let Some(mut serving) = self.serving().take() else { return };

@@ -144,11 +144,12 @@ mod tests {
     const CODE: &str = "model_not_found";
     const WHY: &str = "m has no price";
 
-    /// A store, and a run in it.
-    async fn run_in(folder: &tempfile::TempDir) -> (Arc<dyn Store>, RunNo) {
+    /// A store, a run in it, and what is refused to that.
+    async fn run_in(folder: &tempfile::TempDir) -> (Arc<dyn Store>, RunNo, RefusedCalls) {
         let store = store_in(folder.path()).await;
         let run = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await.run;
-        (store, run)
+        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
+        (store, run, refused)
     }
 
     /// How many notes there are, and what they say together.
@@ -161,9 +162,8 @@ mod tests {
     #[tokio::test]
     async fn p34_a_refusal_without_end_is_noted_a_few_times_and_counted_in_full() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (store, run) = run_in(&folder).await;
+        let (store, run, refused) = run_in(&folder).await;
         let told = async || told(store.as_ref(), run).await;
-        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
         for _ in 0..50 {
             refused.count(CODE, WHY).await;
         }
@@ -190,8 +190,7 @@ mod tests {
     #[tokio::test]
     async fn p34_a_call_that_comes_while_the_last_count_is_noted_leaves_no_count_that_is_short_and_exact() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (store, run) = run_in(&folder).await;
-        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
+        let (store, run, refused) = run_in(&folder).await;
         for _ in 0..3 {
             refused.count(CODE, WHY).await;
         }
@@ -208,8 +207,7 @@ mod tests {
     #[tokio::test]
     async fn p34_a_note_that_is_late_does_not_unsay_that_the_last_one_was_the_last() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (store, run) = run_in(&folder).await;
-        let refused = RefusedCalls::new(Arc::clone(&store) as Arc<dyn Runs>, run);
+        let (store, run, refused) = run_in(&folder).await;
         for _ in 0..2 {
             refused.count(CODE, WHY).await;
         }

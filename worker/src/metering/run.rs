@@ -46,7 +46,7 @@ use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironm
 
 /// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
 const HOLD: Duration = Duration::from_secs(20);
-/// Tokens of each reply at most, where the request sets no limit: the most that widely used models give.
+/// Tokens that are reserved for each reply where the request sets no limit.
 pub(super) const LONGEST_REPLY: u64 = 16_384;
 /// How long an outage is waited for, where the run does not say (`--outage-timeout`).
 const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
@@ -217,7 +217,6 @@ impl MeteredRun {
             provider: way.provider.to_owned(),
             upstream: self.upstreams.of_account(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
-            doubted: Arc::clone(&asked.doubted),
             terms: Terms { price, max_reply: longest_reply(asked), tier: asked.service_tier.clone() },
             // bodies are kept where runs share them, and nowhere else
             is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),

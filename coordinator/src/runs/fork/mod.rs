@@ -26,7 +26,7 @@ use crate::{
         graded, metric_by_answer_key, panel,
         self_check::{self, SelfCheckResult},
     },
-    results::{SELF_CHECK_EVENT, check_run_folder, steps::FORK_EVENT},
+    results::{SELF_CHECK_EVENT, check_run_folder},
     runs::{
         adopt::{self, label_fixes},
         attach::attach,
@@ -37,11 +37,10 @@ use crate::{
         },
         execution::Execution,
         executor::RunExecutor,
-        group,
         start::{check_detach, confirm, new_run},
         takers::check_allowed,
     },
-    standing::{check_whole, find_run, naming::check_new},
+    standing::{FORK_EVENT, check_whole, find_run, naming::check_new_run},
 };
 
 /// Where a run has what it did not do itself: `answer of <run id>` for a fork, `import`; none for a run of its own.
@@ -82,8 +81,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &spec, existing, args).await;
     }
-    group::check_free(store.as_ref(), &run_id, None).await?;
-    check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
+    check_new_run(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     app.check_run_accounts(&spec)?;
     if app.deployment()? == Deployment::Local {
         look_first(app, &spec, from != ForkFrom::Judge).await?;

@@ -20,7 +20,7 @@ pub(crate) mod resume;
 use std::{collections::BTreeSet, sync::Arc};
 
 use bench_proto::{ids::RunId, spec::RunSpec};
-use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunFilter, RunRow, Runs, Store};
 
 use self::execution::Taken;
 use crate::{
@@ -56,22 +56,13 @@ pub(crate) struct NewRepeats<'a> {
     pub graders: &'a SelfCheckResult,
 }
 
-/// Refuses an id that a run and a group would share. A group has its id as long as it has runs, whichever of them were deleted.
+/// Refuses an id for a group that a run has.
 ///
 /// # Errors
 /// Exit 2 with what has it.
-pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32>) -> Result<(), CliError> {
-    if repeats.is_some() {
-        return match store.run_by_id(id).await? {
-            Some(_) => Err(CliError::usage(format!("{id} is a run already: choose another --run-id"))),
-            None => Ok(()),
-        };
-    }
-    match RunsOfGroup::of_id(store, id).await? {
-        Some(group) => Err(CliError::usage(format!(
-            "{id} is a group of runs already ({}): choose another --run-id; `bench-coord resume {id}` goes on with it",
-            counted(group.runs.len() as u64, "run")
-        ))),
+pub(crate) async fn check_no_run(store: &dyn Runs, id: &RunId) -> Result<(), CliError> {
+    match store.run_by_id(id).await? {
+        Some(_) => Err(CliError::usage(format!("{id} is a run already: choose another --run-id"))),
         None => Ok(()),
     }
 }
@@ -105,7 +96,7 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
         Creation::Found(existing) => {
             // their locks, where there are some, are taken anew like those of any run that exists
             drop(executors);
-            return match there(store.as_ref(), &new.id, new.repeats).await? {
+            return match group_or_free(store.as_ref(), &new.id, new.repeats).await? {
                 Some(group) => attach(app, store, spec, group, (new.args, new.repeats)).await,
                 None => Err(in_the_way(&existing, new.repeats)),
             };
@@ -144,7 +135,7 @@ fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32, shares:
 ///
 /// # Errors
 /// Exit 2 for a matrix of this id, and for a run that has the id of a repeat and is none.
-pub(crate) async fn there(store: &dyn Runs, id: &RunId, repeats: u32) -> Result<Option<RunsOfGroup>, CliError> {
+pub(crate) async fn group_or_free(store: &dyn Runs, id: &RunId, repeats: u32) -> Result<Option<RunsOfGroup>, CliError> {
     if let Some(group) = RunsOfGroup::of_id(store, id).await? {
         if group.is_matrix() {
             return Err(CliError::usage(format!(
@@ -153,12 +144,12 @@ pub(crate) async fn there(store: &dyn Runs, id: &RunId, repeats: u32) -> Result<
         }
         return Ok(Some(group));
     }
-    for number in 1..=repeats {
-        if let Some(run) = store.run_by_id(&id_of_repeat(id, number)).await? {
-            return Err(in_the_way(&run, repeats));
-        }
+    let ids: BTreeSet<RunId> = (1..=repeats).map(|number| id_of_repeat(id, number)).collect();
+    let filter = RunFilter { id_part: Some(format!("{id}-r")), controls: true, ..RunFilter::default() };
+    match store.list_runs(&filter).await?.iter().find(|run| ids.contains(&run.run_id)) {
+        Some(run) => Err(in_the_way(run, repeats)),
+        None => Ok(None),
     }
-    Ok(None)
 }
 
 /// A run has the id of a repeat, and is of no group of this id.
@@ -235,26 +226,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_keeps_its_id_when_its_first_run_was_deleted() {
-        let id = RunId("g".to_owned());
-        for ids in [["g-r2", "g-r3"], ["g-c1-r2", "g-c2-r1"]] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let store = group_of(folder.path(), &ids).await;
-            let refused = check_free(store.as_ref(), &id, None).await.expect_err("is taken").message;
-            assert!(refused.contains("g is a group of runs already (2 runs)"), "{refused}");
-            assert!(refused.contains("`bench-coord resume g`"), "{refused}");
-            let other = RunId("other".to_owned());
-            assert!(check_free(store.as_ref(), &other, None).await.is_ok());
-            assert!(there(store.as_ref(), &other, 3).await.expect("is read").is_none());
-        }
-    }
-
-    #[tokio::test]
     async fn what_is_left_of_a_group_is_found_and_what_is_gone_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = group_of(folder.path(), &["g-r2", "g-r4"]).await;
         let id = RunId("g".to_owned());
-        let group = there(store.as_ref(), &id, 4).await.expect("is read").expect("is there");
+        let group = group_or_free(store.as_ref(), &id, 4).await.expect("is read").expect("is there");
         let said = missing_of(&group, 4).expect("is the same").expect("two are gone");
         assert!(said.starts_with("g-r1, g-r3 are gone, and are not made anew: the group is the 2 runs"), "{said}");
         for other in [1, 2, 3, 5] {
@@ -270,11 +246,11 @@ mod tests {
     async fn repeats_take_no_id_of_a_matrix_and_none_of_a_run_that_is_in_the_way() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = group_of(folder.path(), &["g-c2-r1"]).await;
-        let refused = there(store.as_ref(), &RunId("g".to_owned()), 2).await.expect_err("a matrix").message;
+        let refused = group_or_free(store.as_ref(), &RunId("g".to_owned()), 2).await.expect_err("a matrix").message;
         assert!(refused.contains("g is a matrix already"), "{refused}");
         let _ = store.create_run(&conformance::new_run("k-r2")).await.expect("is created");
-        let refused = there(store.as_ref(), &RunId("k".to_owned()), 2).await.expect_err("in the way").message;
+        let refused = group_or_free(store.as_ref(), &RunId("k".to_owned()), 2).await.expect_err("in the way").message;
         assert!(refused.contains("run k-r2 exists and is none of 2 repeats"), "{refused}");
-        assert!(there(store.as_ref(), &RunId("k".to_owned()), 1).await.expect("is read").is_none());
+        assert!(group_or_free(store.as_ref(), &RunId("k".to_owned()), 1).await.expect("is read").is_none());
     }
 }

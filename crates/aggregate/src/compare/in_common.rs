@@ -24,6 +24,8 @@ pub struct Member {
     pub imported: bool,
     /// Whose recalls and answers it has.
     pub taken_over: TakenOver,
+    /// Its judges said nothing that was not stored; false where none was asked.
+    pub judged_from_store: bool,
     /// Other runs whose stored replies it used.
     pub calls_of: Vec<String>,
 }
@@ -32,9 +34,15 @@ impl Member {
     /// The run of these settings and this summary.
     #[must_use]
     pub fn new(spec: &RunSpec, summary: &Summary, lineage: String, imported: bool) -> Self {
-        let run = &summary.run;
-        let (id, calls_of) = (run.id.clone(), run.calls_of.clone());
-        Self { id, lineage, imported, taken_over: spec.taken_over.clone(), calls_of }
+        let (run, judge) = (&summary.run, &summary.usage.judge);
+        Self {
+            id: run.id.clone(),
+            lineage,
+            imported,
+            taken_over: spec.taken_over.clone(),
+            judged_from_store: judge.calls == 0 && judge.cached_calls > 0,
+            calls_of: run.calls_of.clone(),
+        }
     }
 }
 
@@ -47,17 +55,9 @@ fn id(run: &Member) -> Vec<&str> {
     vec![run.id.as_str()]
 }
 
-/// The runs whose answers and recalls it has.
-fn sources(run: &Member) -> Vec<&str> {
-    let TakenOver { answers_of, recalls_of, .. } = &run.taken_over;
-    [answers_of, recalls_of].into_iter().flatten().map(String::as_str).collect()
-}
-
-/// Its lineage, and what it has of others: of a run that came from an archive its lineage says less.
-fn lineage(run: &Member) -> Vec<&str> {
-    let mut keys = vec![run.lineage.as_str()];
-    keys.extend(sources(run));
-    keys
+/// Whose answers and recalls it has.
+fn answers(run: &Member) -> Vec<&str> {
+    run.taken_over.with_sources(&run.id, &run.lineage)
 }
 
 fn calls_of(run: &Member) -> Vec<&str> {
@@ -102,7 +102,8 @@ pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
         format!("both sides are run {}", a.summary.run.id)
     } else if let Some((run, ..)) = found(id, id).filter(|_| !single) {
         format!("run {} is a part of both sides", run.id)
-    } else if let Some(met) = found(lineage, lineage).or_else(|| found(sources, id)).or_else(|| found(id, sources)) {
+    } else if let Some(met) = found(answers, answers).filter(|(run, other, _)| run.id != other.id) {
+        // two runs of one id that are not one lie in two stores
         match (single, named(met)) {
             (true, _) => "the runs share paid answers (one was made from the other)".to_owned(),
             (false, (x, y)) => {
@@ -159,13 +160,6 @@ pub(super) struct Copied {
     pub(super) note: String,
 }
 
-/// Whether judgements of a run are those of the run that answered: it is that run itself, or a fork whose judges said nothing that was
-/// not stored.
-fn has_judgements_of_source(side: &Side<'_>, run: &Member) -> bool {
-    let used = &side.summary.usage.judge;
-    run.taken_over.answers_of.is_none() || (used.calls == 0 && used.cached_calls > 0)
-}
-
 /// Whether the same judges grade both sides, as often, by the same rubrics and the same reading of golds.
 fn grade_alike(a: &RunSpec, b: &RunSpec) -> bool {
     (&a.judges, a.votes, &a.judging) == (&b.judges, b.votes, &b.judging) && a.dataset.profile == b.dataset.profile
@@ -185,10 +179,12 @@ pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied>
         (false, false) => ("answers", |taken| &taken.answers_of),
         (_, true) => ("answers and judgements", |taken| &taken.answers_of),
     };
+    // the run that answered, or a fork whose judges said nothing else
+    let has_of_source = |run: &Member| run.taken_over.answers_of.is_none() || run.judged_from_store;
     let is_copy = |x: &Member, y: &Member| {
         let [of_x, of_y] = [x, y].map(|run| taken(&run.taken_over).as_deref());
         let took_over = of_x.is_some() || of_y.is_some();
-        let judged_once = !is_judged || (has_judgements_of_source(a, x) && has_judgements_of_source(b, y));
+        let judged_once = !is_judged || (has_of_source(x) && has_of_source(y));
         took_over && judged_once && !x.imported && !y.imported && of_x.unwrap_or(&x.id) == of_y.unwrap_or(&y.id)
     };
     let (x, y) = a.members.iter().find_map(|x| b.members.iter().find(|y| is_copy(x, y)).map(|y| (x, y)))?;

@@ -169,8 +169,6 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(of_sessions);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
     let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
-    let equal = are_equal(a, b, &facts);
-    notes.extend(equal.then(|| EQUAL.to_owned()));
     Comparison {
         schema_version: COMPARISON_SCHEMA_VERSION,
         latency: Some(latency::compare(&of_a, &of_b)),
@@ -184,7 +182,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         independent,
         copied: copied.is_some(),
         copied_of: copied.map(|copied| copied.of),
-        equal,
+        equal: are_equal(a, b, &facts),
         verdict: all.verdict,
         mcnemar,
         paired: all,
@@ -200,10 +198,6 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         metric,
     }
 }
-
-/// What there is to know of equal runs: that nothing differs is certain of these questions, and the figures are about others.
-pub(crate) const EQUAL: &str = "the runs are equal (equal digests): every question ended alike in both, with the same scores, so \
-                                there is no difference to decide; words and intervals beside the figures say what so many equal questions leave open of others";
 
 /// Whether two runs have one digest, by which every question ended alike in both. A mean over several runs has none, and a digest
 /// that is read from a folder is held against the questions.

@@ -18,8 +18,6 @@ pub use checks::beyond_floor;
 pub(crate) use checks::score_checks;
 pub use policy::{Floors, Policy};
 
-use crate::compare::EQUAL;
-
 /// How a person wants failures to end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GateFlags {
@@ -79,7 +77,7 @@ pub fn gate_of_repeats(
     };
     let (baseline, mut comparison) = baseline.unzip();
     // a gate goes by the word of the interval: beside INCONCLUSIVE nobody is to read that there is nothing to decide
-    comparison.iter_mut().for_each(|comparison| comparison.notes.retain(|note| note != EQUAL));
+    comparison.iter_mut().for_each(|comparison| comparison.equal = false);
     GateReport {
         schema_version: GATE_SCHEMA_VERSION,
         run: summary.run.id.clone(),

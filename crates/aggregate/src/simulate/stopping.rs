@@ -15,7 +15,7 @@ use crate::{
     },
     draws::Chance,
     kinds::Kind,
-    stopping::{Bounds, bound, look_at},
+    stopping::{bounds_of, look_at},
     strata::{Seen, Strata},
 };
 
@@ -95,9 +95,8 @@ impl<'a> Simulation<'a> {
             *population.entry(kinds[question.category as usize].category.clone()).or_default() += 1;
         }
         let mean = questions.iter().map(|(_, question)| question.rate).sum::<f64>() / questions.len().max(1) as f64;
-        let mut carried = Bounds::default();
-        let bounds = (0..case.rule.looks.len()).map(|number| bound(&case.rule, number, &mut carried)).collect();
         let truths = [mean - case.drop, mean];
+        let bounds = bounds_of(&case.rule);
         Self { case, chance: Chance::new(seed), kinds, population, questions, bounds, truths }
     }
 

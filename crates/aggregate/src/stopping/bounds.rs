@@ -163,48 +163,21 @@ fn ends(of: impl Fn(f64) -> f64, about: f64, far: f64) -> [(f64, f64); 2] {
     if high.1 > 0.0 { [high, with_value(far)] } else { [low, high] }
 }
 
-/// The bounds of looks, as far as they were asked for: the next one goes on from there, and those that are known cost nothing. What
-/// they are does not depend on which were asked for before.
-#[derive(Debug, Clone)]
-pub struct Bounds {
-    /// The part of the questions that has ended at each look, and its bound in standard errors.
-    known: Vec<(f64, f64)>,
-    /// Before the last of them.
-    density: Density,
-    /// Bound and standard deviation of the step to the last of them.
-    last: Option<(f64, f64)>,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { known: Vec::new(), density: Density::begin(), last: None }
-    }
-}
-
-impl Bounds {
-    /// The bound of the last of some looks, when parts `t` (ascending, the last at most 1) of the questions have ended. Looks that do
-    /// not begin as those that are known are those of another rule.
-    pub(super) fn of_last(&mut self, parts: &[f64]) -> f64 {
-        if parts.iter().zip(&self.known).any(|(part, (known, _))| part != known) {
-            *self = Self::default();
+/// The bounds of looks in standard errors, when parts `t` (ascending, the last at most 1) of the questions have ended.
+pub(super) fn bounds(parts: &[f64]) -> Vec<f64> {
+    let (mut density, mut before) = (Density::begin(), 0.0_f64);
+    let mut bounds = Vec::with_capacity(parts.len());
+    for (at, t) in parts.iter().enumerate() {
+        let (step, may) = ((t - before).max(1e-9).sqrt(), spent(*t) - spent(before));
+        let bound = density.bound(step, may, FAR * t.sqrt());
+        // behind the last look nothing is asked
+        if at + 1 < parts.len() {
+            density = density.step(bound, step);
         }
-        for part in parts.iter().skip(self.known.len()) {
-            self.add(*part);
-        }
-        parts.len().checked_sub(1).map_or(f64::INFINITY, |last| self.known[last].1)
+        bounds.push(bound / t.sqrt());
+        before = *t;
     }
-
-    fn add(&mut self, t: f64) {
-        // behind the last look of a rule nothing is asked: a density is made when it is needed
-        if let Some((bound, step)) = self.last {
-            self.density = self.density.step(bound, step);
-        }
-        let before = self.known.last().map_or(0.0, |(before, _)| *before);
-        let (step, may) = ((t - before).max(1e-9).sqrt(), spent(t) - spent(before));
-        let bound = self.density.bound(step, may, FAR * t.sqrt());
-        self.last = Some((bound, step));
-        self.known.push((t, bound / t.sqrt()));
-    }
+    bounds
 }
 
 /// The quantile of Student's t that is as rarely exceeded as `bound` is by a normal number.
@@ -226,12 +199,6 @@ pub(super) fn outside(bound: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::interval::Z;
-
-    /// The bounds of all looks.
-    fn bounds(parts: &[f64]) -> Vec<f64> {
-        let mut bounds = Bounds::default();
-        (1..=parts.len()).map(|looks| bounds.of_last(&parts[..looks])).collect()
-    }
 
     #[test]
     fn bounds_are_those_of_the_published_tables() {
@@ -301,17 +268,6 @@ mod tests {
             let found = crossing(|bound: f64| (crosses - bound) * (1.0 + bound), 2.0, 9.0);
             assert!((found - crosses).abs() < CLEAR, "{found} for {crosses}");
         }
-    }
-
-    #[test]
-    fn what_was_asked_before_changes_no_bound() {
-        let (even, uneven) = ([0.25, 0.5, 0.75, 1.0], [0.25, 0.5, 0.9]);
-        let of = |parts: &[f64]| Bounds::default().of_last(parts);
-        let mut carried = Bounds::default();
-        for parts in [&even[..2], &even[..4], &even[..1], &even[..3], &uneven, &even, &even[1..], &uneven[..1]] {
-            assert_eq!(carried.of_last(parts).to_bits(), of(parts).to_bits(), "{parts:?}");
-        }
-        assert_eq!(of(&[]), f64::INFINITY);
     }
 
     #[test]

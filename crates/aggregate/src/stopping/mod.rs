@@ -8,8 +8,6 @@
 
 mod bounds;
 
-pub use self::bounds::Bounds;
-
 use bench_proto::{
     metric::Better,
     spec::RunSpec,
@@ -49,17 +47,9 @@ impl Seen {
 }
 
 /// Looks at the questions of a run that have ended: all of the first `number` + 1 rounds. The rule compares them with the baseline,
-/// where it names one. `bounds` are kept from look to look: working one out takes longer than all else of a look, and each goes on from
-/// the one before.
+/// where it names one.
 #[must_use]
-pub fn look(
-    rule: &StopRule,
-    number: usize,
-    spec: &RunSpec,
-    run: &RunFacts,
-    baseline: Option<&RunFacts>,
-    bounds: &mut Bounds,
-) -> Seen {
+pub fn look(rule: &StopRule, number: usize, spec: &RunSpec, run: &RunFacts, baseline: Option<&RunFacts>) -> Seen {
     let compares = rule.goal.compares();
     let facts = PairedFacts::by_question(run, baseline.filter(|_| compares).unwrap_or(run));
     let sample = &spec.sample;
@@ -69,7 +59,7 @@ pub fn look(
     let better = spec.metric(&spec.headline_metric()).better;
     let means = Means { estimator: Estimator::Weighted, better, strata: &strata };
     let counted = facts.counted(&spec.dataset.profile.headline);
-    look_at(&rule.goal, bound(rule, number, bounds), &means, &counted)
+    look_at(&rule.goal, bound(rule, number), &means, &counted)
 }
 
 /// The same of pairs, the run's figure and the baseline's, at a look with this bound.
@@ -91,13 +81,25 @@ pub(crate) fn look_at(goal: &StopGoal, bound: f64, means: &Means<'_>, pairs: &[P
 }
 
 /// The bound of a look in standard errors.
-pub(crate) fn bound(rule: &StopRule, number: usize, bounds: &mut Bounds) -> f64 {
-    if !rule.goal.compares() {
-        return Z;
+fn bound(rule: &StopRule, number: usize) -> f64 {
+    match rule.goal.compares() {
+        true => bounds::bounds(&parts(rule, number + 1)).pop().unwrap_or(f64::INFINITY),
+        false => Z,
     }
+}
+
+/// The same of each look of a rule.
+pub(crate) fn bounds_of(rule: &StopRule) -> Vec<f64> {
+    match rule.goal.compares() {
+        true => bounds::bounds(&parts(rule, rule.looks.len())),
+        false => vec![Z; rule.looks.len()],
+    }
+}
+
+/// The part of the questions that has ended at each of the first looks: later ones change nothing of their bounds.
+fn parts(rule: &StopRule, looks: usize) -> Vec<f64> {
     let all = rule.looks.last().copied().unwrap_or(1).max(1) as f64;
-    let parts: Vec<f64> = rule.looks.iter().take(number + 1).map(|look| *look as f64 / all).collect();
-    bounds.of_last(&parts)
+    rule.looks.iter().take(looks).map(|look| *look as f64 / all).collect()
 }
 
 /// The interval of an estimate, questions taken as independent: so many standard errors of Student's t.
@@ -166,7 +168,7 @@ pub fn fewest_questions(rule: &StopRule) -> u64 {
     if open >= 1.0 {
         return 1;
     }
-    let last = bound(rule, rule.looks.len().saturating_sub(1), &mut Bounds::default());
+    let last = bound(rule, rule.looks.len().saturating_sub(1));
     let rarely = bounds::outside(last) / 2.0;
     (rarely.ln() / (-open).ln_1p()).ceil() as u64
 }
@@ -200,7 +202,7 @@ mod tests {
             Pair { a, b, cluster: i % 10, kind: i / 10 % 2 }
         };
         let number = rule.looks.iter().position(|look| u64::from(n) <= *look).expect("is a look");
-        let bound = bound(rule, number, &mut Bounds::default());
+        let bound = bound(rule, number);
         look_at(&rule.goal, bound, &means, &(0..n).map(pair).collect::<Vec<_>>())
     }
 
@@ -235,7 +237,7 @@ mod tests {
             let rule = rule(goal);
             let at = |n: u64| {
                 let pairs: Vec<Pair> = (0..n).map(|i| Pair { a: 1.0, b, cluster: i as u32 % 5, kind: 0 }).collect();
-                look_at(&rule.goal, bound(&rule, 9, &mut Bounds::default()), &means, &pairs).outcome
+                look_at(&rule.goal, bound(&rule, 9), &means, &pairs).outcome
             };
             let fewest = fewest_questions(&rule);
             assert_ne!(at(fewest), LookOutcome::Continues, "{rule:?}");
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(fewest_questions(&rule(StopGoal::Interval { half_width: 0.5 })), 1);
         assert_eq!(fewest_questions(&rule(decided_by(0.03))), 6);
         let even: Vec<f64> = (1..=10).map(|look| f64::from(look) / 10.0).collect();
-        let last = Bounds::default().of_last(&even);
+        let last = bounds::bounds(&even)[9];
         assert!((last - LAST_OF_TEN).abs() < 1e-3, "{last}");
     }
 }

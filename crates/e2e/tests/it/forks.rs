@@ -312,9 +312,9 @@ fn p34_a_fork_that_recalls_anew_is_metered_as_its_source_is() {
     assert!(drawn.contains("`bench-coord meter url ID`") && drawn.contains("--run-id ID"), "{drawn}");
     let named = bench.run(fork.iter().chain(&["--run-id", "f"])).expect_code(0).stderr;
     assert!(named.contains("`bench-coord meter url f`"), "{named}");
-    // one that is not metered is told that it is none
-    let told = bench.run(["meter", "url", "f"]).stderr;
-    assert!(!told.contains("is not metered"), "{told}");
+    // its meter has ended with it; one that is not metered is told that it is none
+    let told = bench.run(["meter", "url", "f"]).expect_code(2).stderr;
+    assert!(told.contains("drawn anew by each process"), "{told}");
     let plain = ["submit", "--fork", "a", "--from", "answer", "--display", "none", "--run-id", "plain"];
     let _ = bench.run(plain).expect_code(0);
     let told = bench.run(["meter", "url", "plain"]).expect_code(2).stderr;

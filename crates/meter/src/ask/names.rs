@@ -1,12 +1,6 @@
 //! Names of members that are not passed on: those that name other models than the one that is priced, and those that some readers of
 //! JSON take for a member that the meter has read.
 
-use std::fmt;
-
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
-};
 use serde_json::value::RawValue;
 
 use super::{
@@ -70,6 +64,9 @@ const ROUTING: [&str; 3] = ["provider", "provider_options", "provideroptions"];
 /// Members of them that name a model.
 const NAMING: [&str; 3] = ["fallbacks", "model", "models"];
 
+/// Values within values that are looked into for them.
+const DEEPEST: u8 = 8;
+
 /// Bytes of the longest name that can be one of these, however it is written.
 const LONGEST: usize = 96;
 
@@ -108,7 +105,7 @@ pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
         return Err(Rejection::unreadable(Some(MODALITIES), why));
     }
     if let Some(known) = of(&ROUTING)
-        && names_a_model(value)
+        && names_a_model(value, 0)
     {
         let why = format!("{name}: leave the models in it out, a request through the meter asks its own model alone");
         return Err(Rejection::unreadable(Some(known), why));
@@ -156,70 +153,21 @@ fn is_text_alone(value: &RawValue) -> bool {
     value.get() == "null" || (listed.is_ok() && is_text)
 }
 
-/// Whether a member anywhere in a value names a model. What is too deep to be read may.
-fn names_a_model(value: &RawValue) -> bool {
-    let mut is_named = false;
-    let read = Naming(&mut is_named).deserialize(&mut serde_json::Deserializer::from_str(value.get()));
+/// Whether a member anywhere in a value names a model. What is too deep may.
+fn names_a_model(value: &RawValue, depth: u8) -> bool {
+    let (json, mut is_named) = (value.get(), false);
+    let read = match json.as_bytes().first() {
+        Some(b'{' | b'[') if depth == DEEPEST => return true,
+        Some(b'{') => each_member(json.as_bytes(), |name, value| {
+            is_named |= match NAMING.contains(&folded(name).as_str()) {
+                true => value.get() != "null",
+                false => names_a_model(value, depth + 1),
+            };
+        }),
+        Some(b'[') => each_element(value, |part| is_named |= names_a_model(part, depth + 1)),
+        _ => return false,
+    };
     is_named || read.is_err()
-}
-
-/// Looks for a member that names a model, and keeps nothing of what it has seen.
-struct Naming<'n>(&'n mut bool);
-
-impl<'de> DeserializeSeed<'de> for Naming<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Naming<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
-        while parts.next_element_seed(Naming(&mut *self.0))?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(name) = members.next_key::<String>()? {
-            if NAMING.contains(&folded(&name).as_str()) {
-                *self.0 |= members.next_value::<&'de RawValue>()?.get() != "null";
-            } else {
-                members.next_value_seed(Naming(&mut *self.0))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -264,8 +212,10 @@ mod tests {
             let said = refused(body).unwrap_or_else(|| panic!("passes: {body}"));
             assert!(said.starts_with(&format!("\"{name}\"")), "{said}");
         }
-        let deep = format!(r#"{{"provider":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
-        assert!(refused(&deep).is_some(), "what is not read is not passed on");
+        for (depth, is_refused) in [(8, false), (9, true), (500, true)] {
+            let deep = format!(r#"{{"provider":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(refused(&deep).is_some(), is_refused, "{depth}: what is not looked into is not passed on");
+        }
     }
 
     #[test]

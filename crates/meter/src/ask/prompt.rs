@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bench_models::tokens::Encoding;
+use bench_models::tokens::{Encoding, TOKENS_PER_MESSAGE, TOKENS_PER_REPLY, TOKENS_PER_SCHEMA};
 use memchr::memmem;
 use serde::{
     Deserializer,
@@ -17,12 +17,6 @@ use serde_json::value::RawValue;
 use super::members::each_member;
 use crate::address::Operation;
 
-/// Tokens around each message of a chat: its role and separators (OpenAI's published recipe).
-const PER_MESSAGE: u64 = 4;
-/// Tokens that prime the reply.
-const PER_REPLY: u64 = 3;
-/// What is put around a schema or tools.
-const PER_SCHEMA: u64 = 32;
 /// A picture of the largest size that providers take without making it smaller.
 const PER_PICTURE: u64 = 1_600;
 
@@ -65,7 +59,7 @@ const SETTINGS: [&str; 30] = [
 ];
 
 /// Members whose values a part's type decides about.
-const HELD: [&str; 5] = ["audio_url", "file", "image_url", "source", "video_url"];
+const HELD: [&str; 7] = ["audio_url", "file", "image_url", "input_audio", "source", "video", "video_url"];
 
 /// Bytes of an id, a type or the like, with its quotes: what is longer counts, wherever it stands.
 const LONGEST_FREE: usize = 96;
@@ -74,8 +68,21 @@ const LONGEST_NAME: usize = 32;
 /// Parts within parts that are looked into; what is deeper counts as text.
 const DEEPEST: u8 = 3;
 
-/// What a body without pictures and files has nowhere, also not with letters written as escapes.
-const ATTACHING: [&[u8]; 5] = [b"image", b"file", b"document", b"_url", b"\\u00"];
+/// Ends and begins of the names and types of pictures and files, and letters written as escapes: a body without them has neither.
+const ATTACHING: [&[u8]; 12] = [
+    b"image\"",
+    b"_url\"",
+    b"file\"",
+    b"\"document\"",
+    b"\"file_",
+    b"source\"",
+    b"audio\"",
+    b"video\"",
+    b"\\u004",
+    b"\\u005",
+    b"\\u006",
+    b"\\u007",
+];
 
 /// A prompt, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -109,7 +116,7 @@ fn walk(operation: Operation, encoding: Encoding, body: &[u8]) -> Option<Counted
     let mut json = serde_json::Deserializer::from_slice(body);
     json.deserialize_map(OfBody(&mut tally)).and_then(|()| json.end()).ok()?;
     let primed = match operation {
-        Operation::Chat | Operation::Responses | Operation::Messages | Operation::CountTokens => PER_REPLY,
+        Operation::Chat | Operation::Responses | Operation::Messages | Operation::CountTokens => TOKENS_PER_REPLY,
         Operation::Completions | Operation::Embeddings | Operation::Models => 0,
     };
     tally.add(primed);
@@ -243,7 +250,7 @@ impl<'de> Visitor<'de> for OfBody<'_> {
                         // a kind of format alone is no schema
                         "response_format" | "text" if value.get().len() <= LONGEST_FREE => {}
                         "functions" | "response_format" | "text" | "tools" if says => {
-                            tally.add(PER_SCHEMA);
+                            tally.add(TOKENS_PER_SCHEMA);
                             tally.value(value);
                         }
                         _ if says => tally.value(value),
@@ -377,7 +384,7 @@ impl<'a> Frame<'a> {
 
     fn settle(self, tally: &mut Tally, depth: u8) {
         if self.has_role {
-            tally.add(PER_MESSAGE);
+            tally.add(TOKENS_PER_MESSAGE);
         }
         let kind = self.kind.as_deref().filter(|_| self.types == 1);
         let data = match kind {

@@ -143,13 +143,18 @@ fn p34_files_by_url_or_id_are_refused_and_pictures_are_reserved() {
         ("responses", json!({"type": "input_file", "file_id": "file-1"})),
         ("responses", json!({"type": "input_file", "file_url": "https://a.example/x.pdf"})),
         ("messages", json!({"type": "document", "source": {"type": "url", "url": "https://a.example/x.pdf"}})),
+        ("messages", json!({"type": "document", "Source": {"type": "url", "url": "https://a.example/x.pdf"}})),
         ("messages", json!({"type": "document", "source": {"type": "file", "file_id": "file_1"}})),
         ("messages", json!({"type": "tool_result", "content": [{"type": "document", "source": {"type": "file"}}]})),
+        ("messages", json!({"type": "video", "source": {"type": "url", "url": "https://a.example/a.mp4"}})),
+        ("chat/completions", json!({"input_audio": {"data": "https://a.example/a.mp3"}})),
+        ("chat/completions", json!({"video": ["https://a.example/a.mp4"]})),
     ] {
         let within = if path == "responses" { "input" } else { "messages" };
         let body = json!({"model": "m", within: [{"role": "user", "content": [part]}]}).to_string();
         // a letter that is written as an escape is one all the same
-        for body in [body.clone(), body.replace("file", "\\u0066ile"), body.replace("doc", "\\u0064oc")] {
+        let escaped = [("file", "\\u0066ile"), ("doc", "\\u0064oc"), ("source", "\\u0073ource")];
+        for body in escaped.map(|(word, written)| body.replace(word, written)).into_iter().chain([body]) {
             let refused = ask(path, &body).expect_err(&body);
             assert_eq!(refused.status.as_u16(), 400, "{body}");
         }
@@ -157,6 +162,7 @@ fn p34_files_by_url_or_id_are_refused_and_pictures_are_reserved() {
     for (path, part) in [
         ("chat/completions", json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}})),
         ("chat/completions", json!({"type": "text", "text": "a file, a document, an image_url"})),
+        ("chat/completions", json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})),
         ("responses", json!({"type": "input_image", "file_id": "file-1"})),
         ("responses", json!({"type": "input_file", "filename": "x.pdf", "file_data": "AAAA"})),
         ("messages", json!({"type": "document", "source": {"type": "base64", "data": "AAAA"}})),
@@ -170,21 +176,14 @@ fn p34_files_by_url_or_id_are_refused_and_pictures_are_reserved() {
     }
     let picture = json!({"type": "image_url", "image_url": {"url": "https://a.example/x.png"}});
     let body = json!({"model": "m", "messages": [{"role": "user", "content": [picture, picture]}]}).to_string();
-    assert!(chat(&body).prompt_bytes >= 3_200, "a picture by its URL has few bytes");
+    let asked = chat(&body);
+    assert!(asked.prompt_bytes >= 3_200, "a picture by its URL has few bytes");
+    let tokens = prompt::count(Operation::Chat, Encoding::Bytes, body.as_bytes()).tokens;
+    assert_eq!(asked.prompt_tokens.counted.get(), Some(&tokens), "it is counted once");
+    let of_known = chat(&body.replace(r#""m""#, r#""gpt-4o""#));
+    assert_eq!(of_known.prompt_tokens.counted.get(), None, "its own vocabulary counts fewer");
     let plain = r#"{"model":"m","messages":[]}"#;
     assert_eq!(chat(plain).prompt_bytes, plain.len() as u64);
-}
-
-#[test]
-fn p34_a_body_that_says_it_is_something_else_is_refused() {
-    let body = r#"{"model":"m","messages":[]}"#;
-    let target = || address::read("/m/r/v1/chat/completions").expect("a path");
-    for (kind, status) in [("application/json; charset=utf-7", 415), ("multipart/form-data; boundary=x", 415)] {
-        let mut headers = HeaderMap::new();
-        headers.insert("content-type", http::HeaderValue::from_static(kind));
-        let refused = Asked::read(target(), None, &headers, Bytes::from_static(body.as_bytes())).expect_err(kind);
-        assert_eq!(refused.status.as_u16(), status, "{kind}");
-    }
 }
 
 #[tokio::test]

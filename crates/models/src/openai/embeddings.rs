@@ -194,7 +194,7 @@ impl ChatModel for OpenAiEmbeddings {
             let reply: WireReply = serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;
             let mut reply = reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))?;
             // the text is numbers
-            reply.model = self.endpoint.secrets.hide(&reply.model).into_owned();
+            reply.model = self.endpoint.secrets.hide_in_reply(&reply.model).into_owned();
             Ok(reply)
         });
         Attempt { result, pace: seen.pace, duration_us }

@@ -20,8 +20,7 @@ impl Provider {
         let headers = [(AUTHORIZATION, "Bearer sk-none"), (CONTENT_TYPE, "application/json")];
         let body = reqwest::Body::wrap(request.into_body());
         let asked = headers.into_iter().fold(self.client.post(url), |asked, (name, value)| asked.header(name, value));
-        let reply: Response<reqwest::Body> = asked.body(body).send().await?.into();
-        Ok(Response::new(reply.into_body()))
+        asked.body(body).send().await.map(Into::into)
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn write_new(
     for first in (0..n).step_by(PART as usize) {
         let texts_of = |i| if texts == Texts::With { said(i) } else { Vec::new() };
         let part: Vec<_> = (first..n.min(first + PART)).map(|i| (question(i, variant), texts_of(i))).collect();
-        store.import_results(run, METRIC, &part).await?;
+        store.import_results(run, METRIC, &part, false).await?;
     }
     store.finish_plan(run).await?;
     store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await?;

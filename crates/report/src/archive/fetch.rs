@@ -293,7 +293,7 @@ pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<Stri
         match read {
             // one of a newer build is read by that
             Ok(()) if is_report => {
-                let summary: Option<Summary> = json_bound::from_slice(&report, json_bound::REPLY).ok();
+                let summary: Option<Summary> = json_bound::from_slice(&report, json_bound::REPORT).ok();
                 wrong.extend(summary.iter().flat_map(|summary| of_another_report(entry, summary)));
             }
             Ok(()) => {}

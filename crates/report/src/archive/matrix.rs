@@ -46,7 +46,7 @@ impl ArchivedMatrix {
     /// neither do the figures of them all: another build, another name or another seed of the intervals is no reason
     /// for a second document.
     fn is_in(&self, document: &[u8]) -> bool {
-        let there = json_bound::from_slice::<Self>(document, json_bound::REPLY);
+        let there = json_bound::from_slice::<Self>(document, json_bound::REPORT);
         there.is_ok_and(|there| (&there.runs, &there.report.axes) == (&self.runs, &self.report.axes))
     }
 }
@@ -154,7 +154,7 @@ pub async fn find(place: &ArchivePlace, id: &str) -> Result<(Option<ArchivedMatr
 /// # Errors
 /// What is wrong with it.
 fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, String> {
-    let read: Value = json_bound::from_slice(document, json_bound::REPLY).map_err(|error| error.to_string())?;
+    let read: Value = json_bound::from_slice(document, json_bound::REPORT).map_err(|error| error.to_string())?;
     match read["matrix_version"].as_u64() {
         Some(version) if version <= u64::from(ARCHIVED_MATRIX_VERSION) => {}
         version => return Err(format!("version {version:?} is of a newer program")),

@@ -117,33 +117,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    /// A comparison with one flip.
-    fn comparison(question_id: &str) -> Comparison {
-        let summary: serde_json::Value =
-            serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
-        let run = |id: &str| {
-            json!({"id": id, "name": null, "system": "bm25", "answerer": "extractive", "judge": null, "preset": "fair",
-                   "fingerprint": "f", "verdict": "VALID", "reasons": [], "value": 0.5, "ci95": null, "n": 2, "coverage": 1.0,
-                   "result_digest": "d", "retrieval": summary["retrieval"], "latency_ms": summary["latency_ms"],
-                   "usage": summary["usage"], "usd_per_correct": null})
-        };
-        let paired = json!({"n": 2, "clusters": 1, "a": 0.5, "b": 0.0, "difference": -0.5, "estimator": "mean", "ci95": null,
-                            "ci95_note": null, "naive_ci95": null, "p_value": null, "p_holm": null, "mde": null,
-                            "tolerance": 0.02, "verdict": "INCONCLUSIVE"});
-        let side = json!({"score": 0.0, "answer": null, "judgements": []});
-        let flip = json!({"question_id": question_id, "bank_id": "b", "category": "temporal", "direction": "lost",
-                          "question": null, "gold": null, "a": side, "b": side});
-        let mcnemar = json!({"pass_threshold": 0.5, "both": 0, "only_a": 1, "only_b": 0, "neither": 1, "p_value": 1.0});
-        let all = json!({
-            "schema_version": 1, "a": run("before"), "b": run("after"), "comparable": true, "reasons": [], "notes": [],
-            "under_test": null, "differences": [], "independent": true, "metric": "locomo-f1", "verdict": "INCONCLUSIVE",
-            "paired": paired, "bootstrap_ci95": null, "bootstrap_note": null, "mcnemar": mcnemar, "by_category": [],
-            "unpaired": {"only_a": 0, "only_b": 0, "neither": 0}, "retrieval": [], "flip_counts": {"lost": 3},
-            "flips": [flip],
-        });
-        serde_json::from_value(all).expect("a comparison")
-    }
+    use crate::comparison::tests::comparison;
 
     #[test]
     fn a_page_says_what_was_compared_and_how_many_flips_it_shows() {
@@ -178,6 +152,7 @@ mod tests {
         let view = crate::terminal::View::default();
         for text in [crate::comparison::terminal(&equal, view), crate::comparison::markdown(&equal)] {
             assert!(text.contains("EQUAL: +0.00 points") && !text.contains("INCONCLUSIVE"), "{text}");
+            assert!(text.contains("the runs are equal"), "{text}");
         }
         let json = serde_json::to_value(&equal).expect("is written");
         assert_eq!((&json["equal"], &json["verdict"]), (&json!(true), &json!("INCONCLUSIVE")), "readers find the word");

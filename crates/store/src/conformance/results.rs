@@ -87,14 +87,14 @@ pub async fn imported_results_are_results(fresh: &Fresh) {
             (facts, vec![(StepNo::ANSWER, answer_text(&format!("answer {index}")))])
         })
         .collect();
-    store.import_results(run, HEADLINE, &results).await.expect("are imported");
-    store.import_results(run, HEADLINE, &results).await.expect("are imported again");
+    store.import_results(run, HEADLINE, &results, false).await.expect("are imported");
+    store.import_results(run, HEADLINE, &results, false).await.expect("are imported again");
     let row = store.run(run).await.expect("is read");
     assert_eq!((row.imported, row.counters.scored), (true, 3));
     assert!((row.counters.headline_sum - 1.5).abs() < 1e-12);
     assert_eq!((row.counters.unmeasured, row.counters.mean()), (0, Some(0.5)));
     let unmeasured = QuestionFacts { scores: vec![], ..question_facts(TaskKey::question(0, 3), Outcome::Scored, 0.0) };
-    store.import_results(run, HEADLINE, &[(unmeasured, vec![])]).await.expect("is imported");
+    store.import_results(run, HEADLINE, &[(unmeasured, vec![])], false).await.expect("is imported");
     let counters = store.run(run).await.expect("is read").counters;
     assert_eq!((counters.scored, counters.unmeasured), (4, 1));
     assert_eq!(counters.mean(), Some(0.5), "what was not measured is no zero");
@@ -131,7 +131,7 @@ async fn restored(store: &dyn Store) -> RunNo {
         let banks = [bank(0, &[(1, &[0, 1])]), bank(1, &[(1, &[0])])];
         store.adopt(run, &banks, &[]).await.expect("are adopted");
         store.adopt(run, &[], &failed_questions).await.expect("are adopted");
-        store.restore_results(run, HEADLINE, &results).await.expect("are restored");
+        store.import_results(run, HEADLINE, &results, true).await.expect("are restored");
         store.put_texts(run, &[(VOTE, StepNo::JUDGE, answer_text("yes"))]).await.expect("are stored");
     }
     store.finish_plan(run).await.expect("is planned");

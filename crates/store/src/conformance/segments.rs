@@ -285,8 +285,8 @@ pub async fn p46_what_a_stopped_run_leaves_out_is_asked_when_it_goes_on(fresh: &
     let told = scene.store.run(scene.run).await.expect("is there");
     for bank_no in [0, 1] {
         let stored = scene.bank(bank_no).await;
-        assert_eq!(row.as_asked(&stored).waits_for_a_look(), bank_no == 1, "as long as it is stopped");
-        assert!(told.as_asked(&stored).left_out().is_empty() && !stored.left_out().is_empty(), "before a sweep");
+        assert_eq!(row.asked_bank(&stored).waits_for_a_look(), bank_no == 1, "as long as it is stopped");
+        assert!(told.asked_bank(&stored).left_out().is_empty() && !stored.left_out().is_empty(), "before a sweep");
     }
     scene.store.sweep(scene.run).await.expect("sweeps");
     assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 2), TaskKey::retain(1, 0)]);

@@ -50,7 +50,7 @@ pub async fn p20_the_slowest_questions_come_first(fresh: &Fresh) {
             (QuestionFacts { times, category: "\u{0} \"question_us\":1".to_owned(), ..facts }, Vec::new())
         })
         .collect();
-    store.import_results(scene.run, HEADLINE, &results).await.expect("are stored");
+    store.import_results(scene.run, HEADLINE, &results, false).await.expect("are stored");
     let slowest = async |most| -> Vec<u32> {
         let facts = store.slowest(scene.run, most).await.expect("are read");
         facts.iter().map(|facts| facts.task.index()).collect()

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bench_proto::{
     ids::{RunId, RunNo},
+    json_bound,
     money::PicoUsd,
     spec::RunSpec,
     stop::{Looks, Opened},
@@ -203,7 +204,7 @@ impl RunRow {
     /// A bank of the run as far as the run asks it: one that was told to go on to its end asks what it had left out too, also
     /// before a sweep has opened it.
     #[must_use]
-    pub fn as_asked<'b>(&self, bank: &'b BankRow) -> Cow<'b, BankRow> {
+    pub fn asked_bank<'b>(&self, bank: &'b BankRow) -> Cow<'b, BankRow> {
         let opened = if self.looks.to_the_end { bank.with_opened(Opened::All) } else { None };
         opened.map_or(Cow::Borrowed(bank), Cow::Owned)
     }
@@ -368,7 +369,7 @@ impl RunEvent {
     /// Notes of one kind among a run's events, which have them as JSON; what is no such note says nothing.
     pub fn notes<'e, T: DeserializeOwned>(events: &'e [Self], kind: &'e str) -> impl Iterator<Item = T> {
         let of_kind = events.iter().filter(move |event| event.kind == kind);
-        of_kind.filter_map(|event| serde_json::from_str(&event.message).ok())
+        of_kind.filter_map(|event| json_bound::from_str(&event.message, json_bound::SMALL).ok())
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     BankRow, FilledBank, StoreError, StoreResult,
-    codec::{escape, hash, list_from_json, to_json, unescape},
+    codec::{escape, hash, large_from_json, to_json, unescape},
 };
 
 /// The condition under which `event` is legal on the row of `banks` that changes.
@@ -55,7 +55,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         content: hash(&row.blob(3)?, "a bank's content")?,
         questions: hash(&row.blob(4)?, "a bank's questions")?,
         gold: hash(&row.blob(5)?, "a bank's gold")?,
-        segments: list_from_json(&segments, || format!("the segments of bank {bank_no}"))?,
+        segments: large_from_json(&segments, || format!("the segments of bank {bank_no}"))?,
         generation,
         handle: own_handle.or(of_filled),
         state: state_of(row.int(9)?)?,
@@ -66,7 +66,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         namespaces: row.text(14)?,
         outdated: row.int(15)? == 1,
         later: later
-            .map(|later| list_from_json(&later, || format!("the later questions of bank {bank_no}")))
+            .map(|later| large_from_json(&later, || format!("the later questions of bank {bank_no}")))
             .transpose()?,
         filled,
     })
@@ -227,7 +227,7 @@ async fn failure_facts(conn: &mut dyn Conn, run: RunNo, task: TaskKey) -> StoreR
     let mut rows = conn.fetch(&SELECT, args![run.0, task.0, StepNo::FAILED.0]).await?;
     let what = || format!("the failure of {task:?}");
     let row = rows.first_mut().ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what()).into()))?;
-    list_from_json(&row.text(0)?, what)
+    large_from_json(&row.text(0)?, what)
 }
 
 /// Fails questions with the facts of their bank, whether they have been planned or not; returns those that had not ended.

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     CommitMark, CommitOutcome, Conclusion, StoreError, StoreResult,
-    codec::{list_from_json, to_frame, to_json},
+    codec::{large_from_json, to_frame, to_json},
 };
 
 /// A record ready to be written: serialised and compressed by the caller, not by the one writer.
@@ -354,7 +354,7 @@ async fn stored_before(conn: &mut dyn Conn, missed: Vec<(usize, StepKey)>) -> St
     // the step itself, which has the smaller number, outranks the failure
     rows.sort_by_key(|row| row.int(1).map_or(i64::MAX, |step| -step));
     for mut row in rows {
-        let facts = list_from_json(&row.text(2)?, || "a stored step".to_owned())?;
+        let facts = large_from_json(&row.text(2)?, || "a stored step".to_owned())?;
         found.insert(row.small(0)?, facts);
     }
     Ok(found)

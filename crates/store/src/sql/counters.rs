@@ -178,7 +178,7 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
     let mut entries = 0;
     for mut row in conn.fetch(&SEGMENTS, args![run.0]).await? {
         let segments: Vec<crate::Segment> =
-            crate::codec::list_from_json(&row.text(0)?, || "a bank's segments".to_owned())?;
+            crate::codec::large_from_json(&row.text(0)?, || "a bank's segments".to_owned())?;
         entries += segments.last().map_or(0, |segment| i64::from(segment.until));
     }
     let (mut scores, mut after) = (Delta::default(), -1_i64);
@@ -187,7 +187,7 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
         let full = rows.len() == super::CHUNK;
         for mut row in rows {
             let facts: QuestionFacts =
-                crate::codec::list_from_json(&row.text(0)?, || "the facts of a question".to_owned())?;
+                crate::codec::large_from_json(&row.text(0)?, || "the facts of a question".to_owned())?;
             after = facts.task.0;
             scores.end(&facts, headline_metric);
         }

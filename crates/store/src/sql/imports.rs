@@ -26,14 +26,14 @@ async fn store_ended_tasks(conn: &mut dyn Conn, run: RunNo, facts: &[QuestionFac
     Ok(())
 }
 
-impl<B: Backend> SqlStore<B> {
-    /// Stores facts and texts of questions that have ended, and their tasks where the run may go on.
-    async fn store_results(
+#[async_trait]
+impl<B: Backend> Imports for SqlStore<B> {
+    async fn import_results(
         &self,
         run: RunNo,
         headline_metric: &str,
         results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
-        with_tasks: bool,
+        may_go_on: bool,
     ) -> StoreResult<()> {
         for part in results.chunks(PART) {
             let facts: Vec<QuestionFacts> = part.iter().map(|(facts, _)| facts.clone()).collect();
@@ -50,7 +50,7 @@ impl<B: Backend> SqlStore<B> {
             self.backend
                 .write(move |conn| {
                     Box::pin(async move {
-                        if with_tasks {
+                        if may_go_on {
                             store_ended_tasks(conn, run, &facts).await?;
                         }
                         forks::store_texts(conn, run, texts).await?;
@@ -60,27 +60,6 @@ impl<B: Backend> SqlStore<B> {
                 .await?;
         }
         Ok(())
-    }
-}
-
-#[async_trait]
-impl<B: Backend> Imports for SqlStore<B> {
-    async fn import_results(
-        &self,
-        run: RunNo,
-        headline_metric: &str,
-        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
-    ) -> StoreResult<()> {
-        self.store_results(run, headline_metric, results, false).await
-    }
-
-    async fn restore_results(
-        &self,
-        run: RunNo,
-        headline_metric: &str,
-        results: &[(QuestionFacts, Vec<(StepNo, StepText)>)],
-    ) -> StoreResult<()> {
-        self.store_results(run, headline_metric, results, true).await
     }
 
     async fn put_texts(&self, run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> StoreResult<()> {

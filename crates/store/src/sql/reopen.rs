@@ -123,7 +123,7 @@ async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> Store
     let read = |mut row: super::Row| {
         let failed = Some(row.text(3)?).filter(|doc| !doc.is_empty());
         let facts: Option<QuestionFacts> = failed
-            .map(|doc| crate::codec::list_from_json(&doc, || "the facts of a question".to_owned()))
+            .map(|doc| crate::codec::large_from_json(&doc, || "the facts of a question".to_owned()))
             .transpose()?;
         Ok(Candidate {
             task: task_key(&row, 0)?,

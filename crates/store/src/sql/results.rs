@@ -11,7 +11,7 @@ use bench_proto::{
 use super::{Backend, Batch, Conn, JUDGE_OFFSET, Row, Sql, SqlStore, args, task_key};
 use crate::{
     FactsPage, Results, StoreResult,
-    codec::{from_frame, list_from_json},
+    codec::{from_frame, large_from_json},
 };
 
 /// These columns of the rows of `table` that belong to the questions of batch 2 or to their judge tasks.
@@ -28,7 +28,7 @@ pub(super) fn of_questions(table: &str, columns: &[&str]) -> String {
 
 fn stored_step(mut row: Row) -> StoreResult<StoredStep> {
     let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
-    let facts = list_from_json(&row.text(2)?, || format!("step {} of {task:?}", step.0))?;
+    let facts = large_from_json(&row.text(2)?, || format!("step {} of {task:?}", step.0))?;
     Ok(StoredStep { task, step, facts })
 }
 
@@ -81,7 +81,9 @@ impl<B: Backend> Results for SqlStore<B> {
             "SELECT doc FROM facts WHERE run_no = $1 AND task_key > $2 ORDER BY task_key LIMIT $3".to_owned()
         });
         let rows = self.fetch(&SELECT, args![run.0, after.map_or(-1, |task| task.0), limit]).await?;
-        rows.into_iter().map(|mut row| list_from_json(&row.text(0)?, || "the facts of a question".to_owned())).collect()
+        rows.into_iter()
+            .map(|mut row| large_from_json(&row.text(0)?, || "the facts of a question".to_owned()))
+            .collect()
     }
 
     async fn steps(

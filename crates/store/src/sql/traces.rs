@@ -17,12 +17,12 @@ use super::{
 };
 use crate::{
     SessionId, StoreResult, Traces,
-    codec::{escape, from_json, list_from_json, to_json, unescape},
+    codec::{escape, from_json, large_from_json, to_json, unescape},
 };
 
 fn stored_span(mut row: Row) -> StoreResult<StoredSpan> {
     let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
-    let facts = list_from_json(&row.text(2)?, || format!("step {} of {task:?}", step.0))?;
+    let facts = large_from_json(&row.text(2)?, || format!("step {} of {task:?}", step.0))?;
     Ok(StoredSpan { task, step, facts, stored_us: row.opt_int(3)? })
 }
 
@@ -34,7 +34,7 @@ fn pairs(mut questions: Vec<(RunNo, TaskKey)>) -> Batch {
 }
 
 fn facts(mut row: Row) -> StoreResult<QuestionFacts> {
-    list_from_json(&row.text(0)?, || "the facts of a question".to_owned())
+    large_from_json(&row.text(0)?, || "the facts of a question".to_owned())
 }
 
 /// Ready tasks, next in the order of their keys, among which the oldest is looked for.

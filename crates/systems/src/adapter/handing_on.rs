@@ -3,7 +3,7 @@
 
 use std::{io, path::Path};
 
-use bench_proto::{failure::Failure, json_bound};
+use bench_proto::failure::Failure;
 use bench_settings::private;
 use reqwest::{
     Body, Response, Version,
@@ -69,7 +69,7 @@ impl Call {
             bytes += piece.len() as u64;
             if bytes > most {
                 let message = format!("{}: more than {most} bytes are handed on of one bank", self.what);
-                return Err(Failure::permanent("system_response_too_long", message));
+                return Err(Failure::permanent(http::TOO_LONG, message));
             }
             if bytes <= REFUSAL as u64 {
                 small.extend_from_slice(&piece);
@@ -141,6 +141,6 @@ fn tells_its_end(response: &Response) -> bool {
 
 /// Whether a body is the JSON by which a server says with status 200 that it failed.
 fn tells_an_error(body: &[u8]) -> bool {
-    let read: Option<Value> = json_bound::from_slice(body, json_bound::REPLY).ok();
+    let read: Option<Value> = serde_json::from_slice(body).ok();
     read.is_some_and(|read| read.get("error").is_some_and(|error| !error.is_null()))
 }

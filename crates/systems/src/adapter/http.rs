@@ -61,6 +61,11 @@ pub(super) fn too_much(error: TooMuchMemory, what: &str) -> Failure {
     Failure::permanent(TOO_LONG, format!("{what}: the response is not read: {error}: {ASK_FOR_LESS}"))
 }
 
+/// A response of more bytes than it may have.
+pub(super) fn too_long(max_bytes: usize) -> Failure {
+    Failure::permanent(TOO_LONG, format!("the response is longer than {max_bytes} bytes: {ASK_FOR_LESS}"))
+}
+
 /// Clients of the process: one that keeps out of private networks, one that may enter them.
 #[derive(Clone, Default)]
 pub struct SystemHttp(Arc<[OnceLock<Result<reqwest::Client, String>>; 2]>);
@@ -253,10 +258,8 @@ pub(super) async fn read_whole(response: reqwest::Response, max_bytes: usize, wh
 
 async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Vec<u8>, Failure> {
     let too_long = || {
-        Failure::permanent(
-            TOO_LONG,
-            format!("{what}: the response is longer than {max_bytes} bytes (limits.response_bytes)"),
-        )
+        let failure = too_long(max_bytes);
+        Failure { message: format!("{what}: {}", failure.message), ..failure }
     };
     if response.content_length().is_some_and(|length| length > max_bytes as u64) {
         return Err(too_long());

@@ -164,7 +164,7 @@ fn named_word(words: &[Value]) -> Option<usize> {
 }
 
 /// A text as the file says it: what is filled in later is no literal, what is filled in when nothing else is there is one.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect())
 }
 

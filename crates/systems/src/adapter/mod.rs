@@ -141,7 +141,8 @@ pub fn settings_of_banks(settings: &SystemSettings) -> impl Iterator<Item = (&St
     settings.iter().filter(|(name, _)| ![ADAPTER, URL].contains(&name.as_str()))
 }
 
-/// What nobody else may read, of the adapter of these settings and of this process: what is handed on is searched for it.
+/// What nobody else may read, of the adapter of these settings and of this process: what is handed on is searched for it. What stands
+/// in the adapter's file is stored anyway.
 #[must_use]
 pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
     let url = settings.get(URL).and_then(Value::as_str);
@@ -150,7 +151,9 @@ pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
     let of_run = of_file.clone().and_then(|spec| filled(spec, settings).ok());
     let of_specs = of_file.into_iter().chain(of_run).map(|spec| Secrets::from_spec(&spec, url));
     let all = of_specs.chain([Secrets::from_environment()]);
-    all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>()).collect()
+    let file = settings.get(ADAPTER).map(Value::to_string).unwrap_or_default();
+    let secrets = all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>());
+    secrets.filter(|secret| !file.contains(secret)).collect()
 }
 
 /// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.

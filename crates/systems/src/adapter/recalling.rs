@@ -64,7 +64,10 @@ impl AdapterSystem {
         // how many it really was stands in the report
         let effective_k = u32::try_from(asked + beside.len()).unwrap_or(u32::MAX);
         hits.append(&mut beside);
-        Ok(Recall { hits, effective_k, usage, said_once: bounded_details(said_once) })
+        let mut recall = Recall { hits, effective_k, usage, said_once: bounded_details(said_once) };
+        // the hit that had it may be none of those that are left
+        recall.keep_said_once();
+        Ok(recall)
     }
 
     /// Asks for a page of what the bank holds.
@@ -206,8 +209,9 @@ pub(super) fn hits_of(
         let details = bounded_details(details);
         let mut hit = index.place(at, Handed { id, session, text, score, details });
         // a text that begins with a time keeps that one alone
-        if let Some(time) = read_path(&hits.time).filter(|_| !hit.text.starts_with('[')) {
-            hit.text = behind(Some(time.trim()).filter(|time| !time.is_empty()), &hit.text);
+        let time = read_path(&hits.time).filter(|time| !time.trim().is_empty() && !hit.text.starts_with('['));
+        if let Some(time) = time {
+            hit.text = behind(Some(time.trim()), &hit.text);
         }
         found.push(hit);
     }

@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::{
     call::excerpt,
     given::Given,
-    literal::is_secretive,
+    literal::{is_secretive, plain},
     spec::AdapterSpec,
     variables::{inside_of_a_string, names},
 };
@@ -38,7 +38,9 @@ impl Secrets {
     /// Of an adapter, with the place that it was pointed to.
     pub(super) fn from_spec(spec: &AdapterSpec, url: Option<&str>) -> Self {
         let mut values = BTreeMap::new();
-        let mut keys_of_urls: Vec<String> = spec.filled().chain(url).flat_map(redact::secrets_of_url).collect();
+        // the name of a variable is no key
+        let written = spec.filled().chain(url).map(plain);
+        let mut keys_of_urls: Vec<String> = written.flat_map(|text| redact::secrets_of_url(&text)).collect();
         for name in spec.filled().chain(url).flat_map(names) {
             let mark = if is_secretive(name) { HIDDEN.to_owned() } else { format!("${{env:{name}}}") };
             let value = std::env::var(name).ok();
@@ -249,6 +251,7 @@ impl MemorySystem for Discreet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SystemSettings;
 
     fn secrets(values: &[&str]) -> Secrets {
         values.iter().flat_map(|value| forms(value)).map(|form| (form, HIDDEN.to_owned())).collect()
@@ -331,5 +334,14 @@ mod tests {
             let said = secrets.hide(&format!("Cannot POST /{in_path}/v1/add?key={in_query}"));
             assert_eq!(said, "Cannot POST /[key]/v1/add?key=[key]");
         }
+        let named = format!("https://a.example/${{env:MEM0_API_KEY}}/{in_path}");
+        let said = Secrets::from_spec(&spec, Some(&named)).hide(&format!("{named} /$%7Benv:MEM0_API_KEY%7D/"));
+        assert_eq!(said, "https://a.example/${env:MEM0_API_KEY}/[key] /$%7Benv:MEM0_API_KEY%7D/", "a name is no key");
+        // what stands in the file is stored with it
+        let adapter = serde_json::to_value(by_file).expect("is JSON");
+        let settings = SystemSettings::from([(super::super::ADAPTER.to_owned(), adapter)]);
+        assert!(
+            !super::super::secrets_of(&settings).iter().any(|secret| [in_path, in_query].contains(&secret.as_str()))
+        );
     }
 }

@@ -47,14 +47,17 @@ pub fn take(adapter: &AdapterSpec, asked: &BTreeMap<String, Value>) -> Result<Sy
 }
 
 /// Refuses values that a run gives and that hold a secret of this process: what the adapter is given as a key, and what stands in a
-/// variable whose name says that it is secret. Whoever types `--set mine.note=$MINE_KEY` would store the key with the run.
+/// variable whose name says that it is secret. Whoever types `--set mine.note=$MINE_KEY` would store the key with the run; what stands
+/// in the adapter's file is stored anyway.
 ///
 /// # Errors
 /// The name of the first one, and how to name the key instead.
 pub fn check_secrets(adapter: Option<&AdapterSpec>, values: &SystemSettings) -> Result<(), String> {
     let of_adapter = adapter.map(|adapter| Secrets::from_spec(adapter, None)).unwrap_or_default();
     let of_process = Secrets::from_environment();
-    let secrets: Vec<&str> = of_adapter.values().chain(of_process.values()).collect();
+    let file = adapter.and_then(|adapter| serde_json::to_string(adapter).ok()).unwrap_or_default();
+    let secrets = of_adapter.values().chain(of_process.values()).filter(|secret| !file.contains(secret));
+    let secrets: Vec<&str> = secrets.collect();
     match holding(values, &secrets) {
         None => Ok(()),
         Some(name) => Err(format!(
@@ -512,6 +515,12 @@ recall:
         }
         for fine in [set("mine.note", "plantedkey"), set(ADAPTER, "plantedkeyplantedkey12345")] {
             assert_eq!(check_secrets(Some(&adapter), &fine), Ok(()), "{fine:?}");
+        }
+        let (tenant, named) = ("0b9f3c1e-7a52-4d08-9e6b-2f41c8d7a935", "/${env:MEM0_API_KEY}/v1");
+        let tenants = FILE.replace("127.0.0.1:9", &format!("127.0.0.1:9/{tenant}{named}"));
+        let tenants = file::parse(&tenants).expect("reads");
+        for fine in [set("mine.note", tenant), set("system.url", &format!("https://other{named}"))] {
+            assert_eq!(check_secrets(Some(&tenants), &fine), Ok(()), "it stands in the file: {fine:?}");
         }
         // what people write where no key is needed, and what is short, stands in settings by chance
         let common = ["not-needed", "disabled", "12345678", "short", "/run/secrets/key", "http://127.0.0.1:9"];

@@ -139,7 +139,10 @@ for line in sys.stdin:
     assert!(failure.message.starts_with("answer: the reply cannot be read"), "{failure}");
     let failure = system.recall(&bank, &query).await.expect_err("is more than is read");
     assert_eq!(failure.code, "system_response_too_long", "{failure}");
-    assert!(failure.message.starts_with("recall: the reply is longer than 8388608 bytes"), "{failure}");
+    assert!(
+        failure.message.starts_with("recall: the response is longer than 8388608 bytes: ask for less"),
+        "{failure}"
+    );
     assert!(system.verify(&bank, 1).await.is_err(), "another process is asked");
     system.close().await;
 }

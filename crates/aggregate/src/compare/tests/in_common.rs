@@ -66,6 +66,7 @@ fn a_mean_has_in_common_what_one_of_its_runs_has() {
         lineage: lineage.to_owned(),
         imported: false,
         taken_over: TakenOver::default(),
+        judged_from_store: false,
         calls_of: Vec::new(),
     };
     let (repeats, of_mean) = ([run("rep-r1", "rep-r1"), run("rep-r2", "rep-r2")], named("rep", &input));
@@ -175,11 +176,11 @@ fn a_restored_fork_shares_the_answers_of_its_source() {
     let (input, facts) = (input(300), facts("judge"));
     let both = TakenOver::of_fork(Phase::Judge, "a", &TakenOver::default());
     let recalls = TakenOver::of_fork(Phase::Answer, "a", &TakenOver::default());
-    let independent = |first: (&str, &TakenOver), second: (&str, &TakenOver)| {
-        let sides = [first, second].map(|(id, taken_over)| {
+    let of_lineages = |first: (&str, &str, &TakenOver), second: (&str, &str, &TakenOver)| {
+        let sides = [first, second].map(|(id, lineage, taken_over)| {
             let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
             let summary = named(id, &input);
-            let members = [Member::new(&spec, &summary, id.to_owned(), false)];
+            let members = [Member::new(&spec, &summary, lineage.to_owned(), false)];
             (spec, summary, members)
         });
         let side = |at: usize| {
@@ -188,10 +189,16 @@ fn a_restored_fork_shares_the_answers_of_its_source() {
         };
         compare(&side(0), &side(1), &CompareOptions::default()).independent
     };
+    let independent = |first: (&str, &TakenOver), second: (&str, &TakenOver)| {
+        of_lineages((first.0, first.0, first.1), (second.0, second.0, second.1))
+    };
     let own = TakenOver::default();
     assert!(!independent(("a", &own), ("b", &both)) && !independent(("b", &both), ("a", &own)));
     assert!(!independent(("b", &both), ("c", &recalls)), "both are of one run");
     assert!(independent(("b", &both), ("d", &own)));
+    // y was forked from b at its recall, and restored: it took nothing over, and its lineage is b
+    let (b, y) = (("b", "a", &both), ("y", "b", &own));
+    assert!(!of_lineages(b, y) && !of_lineages(y, b));
 }
 
 #[test]
@@ -258,4 +265,32 @@ fn each_side_has_to_have_the_judgements_of_the_source_for_a_copy() {
         change(&mut other.0);
         assert!(!copied(&other, &source), "another rubric is another measurement");
     }
+}
+
+/// The side of a mean has the summary of one of its runs: what judges said of the others is not in it.
+#[test]
+fn of_a_mean_each_run_says_itself_whether_its_judges_were_asked_anew() {
+    let (input, facts) = (input(300), facts("judge"));
+    let forked = TakenOver::of_fork(Phase::Judge, "s", &TakenOver::default());
+    let run = |id: &str, taken_over: &TakenOver, (calls, cached_calls): (u64, u64)| {
+        let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
+        let mut summary = named(id, &input);
+        (summary.usage.judge.calls, summary.usage.judge.cached_calls) = (calls, cached_calls);
+        let member = Member::new(&spec, &summary, "s".to_owned(), false);
+        (spec, summary, member)
+    };
+    let source = run("s", &TakenOver::default(), (200, 0));
+    let asked = run("f1", &forked, (200, 0));
+    let copied_of = |second: (u64, u64)| {
+        let members = [asked.2.clone(), run("f2", &forked, second).2];
+        let mean = Side { spec: &asked.0, summary: &asked.1, facts: &facts, members: &members };
+        let alone = [source.2.clone()];
+        let single = Side { spec: &source.0, summary: &source.1, facts: &facts, members: &alone };
+        let options = CompareOptions { metric: Some("judge".to_owned()), ..CompareOptions::default() };
+        let [there, back] = [compare(&mean, &single, &options), compare(&single, &mean, &options)];
+        assert_eq!(there.copied_of, back.copied_of);
+        there.copied_of
+    };
+    assert_eq!(copied_of((0, 200)).as_deref(), Some("s"), "the second heard what was stored");
+    assert_eq!(copied_of((200, 0)), None, "both were asked anew");
 }

@@ -139,6 +139,23 @@ fn p34_an_inline_text_may_begin_with_an_address_and_data_may_not() {
 }
 
 #[test]
+fn p34_a_body_is_walked_for_names_of_files_and_not_for_words() {
+    let attaches = |content: &str| {
+        let body = format!(r#"{{"messages":[{{"role":"user","content":{content}}}]}}"#);
+        attached(Operation::Chat, body.as_bytes()).is_some()
+    };
+    for words in [r#""a file, a document, an image, its source, a file_id""#, r#""caf\u00e9\u2026 \u0022a file\u0022""#]
+    {
+        assert!(!attaches(words), "{words}");
+    }
+    for part in
+        [r#"[{"\u0066ile":{}}]"#, r#"[{"imag\u0065_ur\u006c":""}]"#, r#"[{"file_id":"f"}]"#, r#"[{"video":[]}]"#]
+    {
+        assert!(attaches(part), "{part}");
+    }
+}
+
+#[test]
 fn p34_half_a_letter_is_read_as_a_whole_one() {
     let body = br#"{"messages":[{"role":"user","content":"hello \ud83d"},{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
     let counted = count(Operation::Chat, Encoding::Bytes, body);

@@ -4,7 +4,11 @@
 //! suite runs over it twice, with the weakest role of each line and with the other end of it, so that each statement of each program is
 //! tried under its role. The sources are held to the same list.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -181,8 +185,7 @@ parted! {
         O held_back(domain: &str, route: &str, tasks: i64) -> ();
     }
     Imports {
-        C import_results(run: RunNo, headline_metric: &str, results: &[(QuestionFacts, Vec<(StepNo, StepText)>)]) -> ();
-        C restore_results(run: RunNo, headline_metric: &str, results: &[(QuestionFacts, Vec<(StepNo, StepText)>)]) -> ();
+        C import_results(run: RunNo, headline_metric: &str, results: &[(QuestionFacts, Vec<(StepNo, StepText)>)], may_go_on: bool) -> ();
         C put_texts(run: RunNo, texts: &[(TaskKey, StepNo, StepText)]) -> ();
     }
     Forks {
@@ -310,9 +313,16 @@ fn programs_call_what_their_role_may_do() {
         &of(&["runs/group/mod", "runs/group/matrix", "runs/group/execution", "runs/group/ending", "commands/matrix"]),
     );
     held_to(Part::Read, &of(&["results/repeats", "standing/group", "comparison/matrix"]));
-    let reads = ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"];
-    let reads: Vec<String> = reads.iter().map(|verb| format!("commands/{verb}")).collect();
-    held_to(Part::Read, &of(&reads.iter().map(String::as_str).collect::<Vec<_>>()));
+    let mut reads = Vec::new();
+    for verb in ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"] {
+        let folder = PathBuf::from(format!("coordinator/src/commands/{verb}"));
+        if root.join(&folder).is_dir() {
+            collect(&root, &folder, &mut reads);
+        } else {
+            reads.push(format!("{}.rs", folder.display()));
+        }
+    }
+    held_to(Part::Read, &reads);
     held_to(Part::Read, &of(&["runs/estimate/mod", "runs/estimate/calls", "runs/estimate/fork", "comparison/inputs"]));
 }
 

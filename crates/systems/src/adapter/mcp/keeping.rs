@@ -10,7 +10,6 @@ use super::{CONNECTION, Connected, ToolServer};
 use crate::{
     BankRef, MemorySystem as _, Readiness,
     adapter::system::{AdapterSystem, handle},
-    filled_again,
 };
 
 impl ToolServer {
@@ -91,8 +90,7 @@ impl AdapterSystem {
         let Some(content) = bank.content.as_ref().filter(|_| !self.capabilities.consolidates) else {
             return Err(Failure::permanent(MEMORIES_LOST, server.lost(bank)));
         };
-        let given = connected.banks.given_again(handle(bank), entries);
-        let fill = async || {
+        let fill = async {
             let mut again = BankRef { name: connected.banks.new_name(bank), handle: None, ..bank.clone() };
             let own = self.open_bank(&again).await?;
             again.handle = Some(own.clone());
@@ -106,8 +104,7 @@ impl AdapterSystem {
             }
             Ok::<_, Failure>((again.name, own))
         };
-        let _filling = (!given.initialized()).then(filled_again::begins);
-        let (name, own) = given.get_or_try_init(fill).await?.clone();
+        let (name, own) = connected.banks.given_again(handle(bank), entries, fill).await?;
         Ok(Cow::Owned(BankRef { name, handle: Some(own), ..bank.clone() }))
     }
 }

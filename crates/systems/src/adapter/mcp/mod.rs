@@ -35,7 +35,7 @@ use self::{
 use super::{
     UNREACHABLE,
     call::excerpt,
-    http::{ASK_FOR_LESS, response_memory},
+    http::{self, ASK_FOR_LESS, response_memory},
     managed::{child::signal_group, how_it_ended, last_words},
     process::{
         keeping::Banks,
@@ -242,7 +242,7 @@ pub(super) fn read(what: &str, tool: &ToolCall, result: &[u8], longest: usize) -
         let message = format!("{what}: the server says: {}", excerpt(&reply.said()));
         return Err(Failure::permanent("system_refused", message));
     }
-    Ok(reply.value(tool.texts, response_memory(longest)))
+    reply.value(tool.texts, response_memory(longest)).map_err(|error| http::too_much(error, what))
 }
 
 /// Whether a list of tools, as it crosses the wire, has what is called.
@@ -287,7 +287,10 @@ impl Connected {
                 let message = format!("{what}: {} says: {}{log}", self.name, excerpt(&reply.said()));
                 Err(Failure::permanent("system_refused", message))
             }
-            Ok(reply) => Ok(reply.value(tool.texts, response_memory(self.longest))),
+            Ok(reply) => {
+                let value = reply.value(tool.texts, response_memory(self.longest));
+                value.map_err(|error| http::too_much(error, what))
+            }
             Err(failure) => {
                 let failure = self.explained(failure, counted.alone).await;
                 Err(Failure { message: format!("{what}: {}", failure.message), ..failure })
@@ -308,7 +311,7 @@ impl Connected {
                 "the response is longer than limits.response_bytes allows, or takes far more in memory: {ASK_FOR_LESS}"
             );
             return match alone {
-                true => Failure::permanent("system_response_too_long", message),
+                true => Failure::permanent(http::TOO_LONG, message),
                 false => Failure::transient(CONNECTION, message),
             };
         }

@@ -40,7 +40,7 @@ use tokio::{
 use super::{reply::Reply, tools::Tool};
 use crate::adapter::{
     call::excerpt,
-    http::{NO_REPLY, SHAPE, network, response_memory},
+    http::{NO_REPLY, SHAPE, network, response_memory, too_long},
 };
 
 /// Pages of a list of tools, and how many are read of it.
@@ -82,6 +82,7 @@ impl Wire {
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(at_once);
         config.custom_headers =
             headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>();
+        // replies are bounded in bytes alone: the library reads their JSON itself, and what it takes in memory is not counted before
         (config.max_sse_event_size, config.max_json_response_size) = (longest, longest);
         // whether something is tried again is decided by whoever asked
         config.retry_config = Arc::new(NeverRetry::default());
@@ -170,7 +171,7 @@ pub(super) fn read_result(result: &[u8], most: u64) -> Result<Reply, Failure> {
 /// What is none.
 pub(super) fn read_list(list: &[u8]) -> Result<Vec<Tool>, Failure> {
     let page: ListToolsResult =
-        json_bound::from_slice(list, json_bound::REPLY).map_err(|error| of_json("list of tools", &error))?;
+        json_bound::from_slice(list, json_bound::DOCUMENT).map_err(|error| of_json("list of tools", &error))?;
     Ok(listed(&page).collect())
 }
 
@@ -256,11 +257,6 @@ fn of_status(status: u16, retry_after: Option<&str>) -> Failure {
         }
         status => Failure::permanent(format!("system_http_{status}"), message),
     }
-}
-
-fn too_long(longest: usize) -> Failure {
-    let message = format!("the response is longer than {longest} bytes (limits.response_bytes)");
-    Failure::permanent("system_response_too_long", message)
 }
 
 /// What a process writes, up to a line that is too long or takes too much memory.

@@ -43,8 +43,26 @@ impl<P> Banks<P> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).contains(handle)
     }
 
-    /// What it knows the first entries of a bank by that it was given again.
-    pub(in super::super) fn given_again(&self, handle: &str, entries: u32) -> Arc<OnceCell<P>> {
+    /// What it knows the first entries of a bank by that it is given again. `fill` gives it them, once; whoever waits for that is noted
+    /// as filling.
+    ///
+    /// # Errors
+    /// What `fill` says.
+    pub(in super::super) async fn given_again(
+        &self,
+        handle: &str,
+        entries: u32,
+        fill: impl Future<Output = Result<P, Failure>>,
+    ) -> Result<P, Failure>
+    where
+        P: Clone,
+    {
+        let given = self.cell(handle, entries);
+        let _filling = (!given.initialized()).then(filled_again::begins);
+        given.get_or_try_init(|| fill).await.cloned()
+    }
+
+    fn cell(&self, handle: &str, entries: u32) -> Name<P> {
         let mut given = self.given_again.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(given.entry((handle.to_owned(), entries)).or_default())
     }
@@ -97,8 +115,7 @@ impl ProcessSystem {
             return Err(Failure::permanent(MEMORIES_LOST, self.lost(bank)));
         };
         let process = self.process("start").await?;
-        let given = process.given_again(&named(bank), entries);
-        let fill = async || {
+        let fill = async {
             let name = process.new_name(bank);
             let mut held = HeldBank { name: name.clone(), process: Some(Arc::clone(&process)) };
             let reply = self.ask_in(Some(&process), ProcessOp::Open { bank: name }).await?.0;
@@ -108,8 +125,7 @@ impl ProcessSystem {
             }
             Ok::<_, Failure>(held.name)
         };
-        let _filling = (!given.initialized()).then(filled_again::begins);
-        let name = given.get_or_try_init(fill).await?.clone();
+        let name = process.given_again(&named(bank), entries, fill).await?;
         Ok(HeldBank { name, process: Some(process) })
     }
 

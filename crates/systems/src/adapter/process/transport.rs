@@ -114,14 +114,14 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         heard.fetch_add(1, Ordering::Relaxed);
         answer(waiting, id, reply);
     };
+    let max_bytes = usize::try_from(longest).unwrap_or(usize::MAX);
     loop {
         let mut line = Vec::new();
         match (&mut reader).take(longest + 1).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(read) if read as u64 > longest => {
-                let message = format!("the reply is longer than {longest} bytes (limits.response_bytes)");
-                warn!("{name}: {message}");
-                let failure = Failure::permanent("system_response_too_long", message);
+                let failure = http::too_long(max_bytes);
+                warn!("{name}: {}", failure.message);
                 if let Some(id) = id_at_the_beginning(&line) {
                     hand_over(id, Err(failure));
                 }
@@ -132,7 +132,6 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let max_bytes = usize::try_from(longest).unwrap_or(usize::MAX);
         if let Err(failure) = http::check_memory(&line, max_bytes, name) {
             warn!("{}", failure.message);
             if let Some(id) = id_of(&line) {
@@ -225,7 +224,7 @@ mod tests {
         assert_eq!(heard.into_inner(), 2, "what a library prints is no sign of life");
         let failure = |reply: Option<Reply>| reply.expect("was told").expect_err("cannot be read");
         let too_long = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
-        assert_eq!(too_long.code, "system_response_too_long", "{too_long}");
+        assert_eq!(too_long.code, http::TOO_LONG, "{too_long}");
         let unread = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
         assert!(unread.code == SHAPE && unread.message.contains("expected u64"), "{unread}");
         assert!(receivers.pop().is_some_and(|mut reply| reply.try_recv().is_err()), "it still waits");
