@@ -10,7 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 120
-PLACES = ["*.md", "docs/*.md", "docs/adr/*.md", "docs/datasets/*.md", "helm/*/*.md", "migrations/*/*.md"]
+PLACES = [
+    "*.md",
+    "docs/*.md",
+    "docs/adr/*.md",
+    "docs/datasets/*.md",
+    "helm/*/*.md",
+    "migrations/*/*.md",
+    "python/*.md",
+    "typescript/*.md",
+]
 # what is no prose: tables, headings, HTML, quotes, pictures of their own, rules
 FIXED = re.compile(r"^\s*(\||#|<|>|!\[|---+$|===+$)")
 ITEM = re.compile(r"^(\s*)([-*+]|\d+[.)])(\s+)")

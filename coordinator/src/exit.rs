@@ -56,6 +56,17 @@ impl CliError {
         Self::new(Exit::Infrastructure, message)
     }
 
+    /// A task of this program ended by a panic: a mistake of the program, of which whoever reads the message can only tell. `doing`:
+    /// what it was about, such as `reading the dataset`.
+    pub fn internal_fault(doing: &str, error: impl Error + Send + Sync + 'static) -> Self {
+        let told = format!(
+            "internal fault while {doing}: {error}; this is a mistake of bench-coord: try again, and please report it, with what is \
+             printed above and the log of the same command with -vv, at {}/issues",
+            env!("CARGO_PKG_REPOSITORY")
+        );
+        Self::infrastructure(told).because(error)
+    }
+
     /// A run that stopped and can go on with `resume`: exit 3.
     pub fn resumable(message: impl Into<String>) -> Self {
         Self::new(Exit::Resumable, message)

@@ -14,7 +14,7 @@ use crate::{Dataset, conformance::at_hand};
 const BANKS: usize = 20;
 /// The mean score that an answer of no content stays below.
 const NOTHING: f64 = 0.02;
-/// So many questions tell that letters are drawn evenly.
+/// Questions that are enough to tell that letters are drawn evenly.
 const MANY: usize = 10;
 /// The highest mean score of one letter on every question: of LifeBench's choices 43.5 % are B, of few questions half.
 const ONE_LETTER: f64 = 0.5;

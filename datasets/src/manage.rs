@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +15,7 @@ use crate::{
     own,
     place::{Hashed, Standing},
     registry::{self, is_taken, own_file},
+    whole_file::WholeFile,
 };
 
 /// A dataset in the list of all.
@@ -108,10 +110,15 @@ pub fn licence_notice(manifest: &Manifest, options: &OpenOptions) -> Option<Stri
     }
     let note = options.cache_dir.join(manifest.dataset()).join(".licence-told");
     let already = std::fs::read_to_string(&note).is_ok_and(|told| told.trim() == manifest.licence);
-    // where the cache cannot be written it is told again
-    let noted = || std::fs::create_dir_all(note.parent()?).and_then(|()| std::fs::write(&note, &manifest.licence)).ok();
+    // it takes the place of a link, and what that leads to stays
+    let write = || -> std::io::Result<()> {
+        let mut file = WholeFile::create(&note)?;
+        file.write_all(manifest.licence.as_bytes())?;
+        file.keep()
+    };
     if !already {
-        noted();
+        // where the cache cannot be written it is told again
+        let _ = write();
     }
     let licence = match manifest.licence.as_str() {
         "NOASSERTION" => "states no licence".to_owned(),
@@ -589,9 +596,16 @@ mod tests {
             ..OpenOptions::default()
         };
         let example = open("example", &options, &|_, _| ()).expect("opens");
+        // whoever made the folder of the cache can know where that is noted
+        let victim = root.path().join("victim");
+        std::fs::write(&victim, "precious").expect("is written");
+        let noted = root.path().join(example.manifest().dataset());
+        std::fs::create_dir_all(&noted).expect("is made");
+        std::os::unix::fs::symlink(&victim, noted.join(".licence-told")).expect("is linked");
         let told = licence_notice(example.manifest(), &options).expect("the first time");
         assert!(told.starts_with("dataset example is under the licence Apache-2.0, from https://"), "{told}");
         assert_eq!(licence_notice(example.manifest(), &options), None);
+        assert_eq!(std::fs::read_to_string(&victim).expect("is there"), "precious");
         let generated = open("locomo-sim", &sim(1), &|_, _| ()).expect("opens");
         assert_eq!(licence_notice(generated.manifest(), &options), None, "it is this project's own");
     }

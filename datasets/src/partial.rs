@@ -32,6 +32,12 @@ impl Partial {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
+        // whoever made the folder can know these names: a link goes, and what it leads to stays
+        for name in [&path, &beside(&path, ".tag")] {
+            if name.is_symlink() {
+                remove(name)?;
+            }
+        }
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
         // whoever had it may have given it its name between these two steps: then it is no part any more
         if file.try_lock().is_err() || !is_still(&file, &path) {
@@ -127,4 +133,27 @@ fn is_still(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_still(_: &File, _: &Path) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_arrives_is_written_through_no_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (victim, target) = (folder.path().join("victim"), folder.path().join("f"));
+        fs::write(&victim, "precious").expect("is written");
+        for name in ["f.partial", "f.partial.tag"] {
+            symlink(&victim, folder.path().join(name)).expect("is linked");
+        }
+        let mut partial = Partial::open(&target).expect("opens").expect("nobody is at it");
+        partial.restart(Some("\"v1\"")).expect("begins anew");
+        partial.write_all(b"new").expect("is written");
+        partial.keep(&target).expect("is kept");
+        assert_eq!(fs::read(&target).expect("is there"), b"new");
+        assert_eq!(fs::read(&victim).expect("is there"), b"precious");
+    }
 }

@@ -15,7 +15,7 @@ const DEEPEST: usize = 16;
 /// Where something lies on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// One file.
+    /// A file that is read as it is.
     File(PathBuf),
     /// A folder with all that is in it.
     Folder(PathBuf),

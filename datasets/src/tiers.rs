@@ -20,7 +20,7 @@ fn questions(known: &Known) -> Option<[u64; 3]> {
     (all > 0).then(|| [u64::from(sizes.quick).min(all), fair.min(all), all])
 }
 
-/// So many questions, with the calls for them in brackets: one for each answer, and those of a judge where one grades.
+/// A number of questions, with the calls for them in brackets: one for each answer, and those of a judge where one grades.
 fn cell(known: &Known, questions: u64) -> String {
     if known.manifest.scorers == ["assertions"] {
         return grouped(questions);

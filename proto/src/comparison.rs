@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::is_default,
+    ids::random_end,
     metric::{Better, Scale},
     spec::Difference,
     summary::{
@@ -51,7 +52,7 @@ impl Word {
     }
 }
 
-/// One of the compared runs.
+/// What one of the two sides is, and its own score, latency and cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRun {
     /// Public id.
@@ -64,6 +65,9 @@ pub struct ComparedRun {
     pub answerer: String,
     /// First judge.
     pub judge: Option<String>,
+    /// All judges; absent where there is none, and in comparisons of earlier builds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<String>,
     /// Sample preset.
     pub preset: String,
     /// Hash of what can change a score.
@@ -99,6 +103,18 @@ pub struct ComparedRun {
 }
 
 impl ComparedRun {
+    /// In a few words: its name, or what of its id tells it from others.
+    #[must_use]
+    pub fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| random_end(&self.id).unwrap_or(&self.id))
+    }
+
+    /// Who judged it, as far as that was noted.
+    #[must_use]
+    pub fn judged_by(&self) -> &[String] {
+        if self.judges.is_empty() { self.judge.as_slice() } else { &self.judges }
+    }
+
     /// What the memory system spends, metered or by calls of the runner; `None` where nobody knows.
     #[must_use]
     pub fn memory(&self) -> Option<&MemoryCost> {
@@ -223,7 +239,7 @@ pub struct RetrievalDifference {
     pub paired: PairedDifference,
 }
 
-/// One side of a flip.
+/// What one of the two runs made of the question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlipSide {
     /// Score of the question in this run, by the compared metric.

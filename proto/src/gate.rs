@@ -189,7 +189,7 @@ pub struct BaselineRun {
 pub struct GatePlan {
     /// Pairs of each case.
     pub draws: u32,
-    /// Questions of a run.
+    /// Questions that each simulated run asks.
     pub questions: u64,
     /// Banks that the questions of a run are about.
     pub banks: u64,

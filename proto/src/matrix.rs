@@ -27,7 +27,7 @@ pub struct CellNote {
     pub values: BTreeMap<String, String>,
 }
 
-/// A matrix.
+/// What the runs of a matrix came to: its cells, all pairs of them and the effects of its axes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixReport {
     /// [`MATRIX_SCHEMA_VERSION`].
@@ -58,7 +58,7 @@ pub struct MatrixReport {
     pub notes: Vec<String>,
 }
 
-/// A cell.
+/// One combination of values of the axes, with the mean of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixCell {
     /// Its number, from 1.

@@ -106,7 +106,7 @@ impl Tier {
     }
 }
 
-/// The price of a model.
+/// What a model's tokens cost, in the standard tier of its provider and in its others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelPrice {
     /// The tier that is served when nobody asks for another one.

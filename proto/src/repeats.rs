@@ -81,7 +81,7 @@ pub struct RepeatsGroup {
     pub booked_usd: f64,
 }
 
-/// One repeat.
+/// A run of the group with its own figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatedRun {
     /// Public id.
@@ -98,7 +98,7 @@ pub struct RepeatedRun {
     pub coverage: Option<f64>,
     /// Whether its result may be used.
     pub verdict: Option<Verdict>,
-    /// Digest of its result.
+    /// Equal for equal outcomes and scores of the same questions; none before it has ended.
     pub result_digest: Option<String>,
     /// What was spent on it, in dollars.
     pub usd: f64,

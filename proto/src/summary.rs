@@ -8,6 +8,7 @@
 
 mod audit;
 mod corrected;
+mod labels;
 mod memory;
 mod metered;
 mod models;
@@ -32,6 +33,7 @@ use crate::{counting::CountingSummary, profile::Part};
 
 pub use audit::{AuditRate, JudgeAudit, JudgeError};
 pub use corrected::{Corrected, CorrectedBy, CorrectedCategory, CorrectedRange, CorrectedScore};
+pub use labels::labels;
 pub use memory::{
     BankLeak, CanaryShare, CanarySummary, Cause, CauseKind, CauseShare, CauseSummary, ContextSummary,
     FailureAttribution, FilteredRecalls, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount,
@@ -66,6 +68,10 @@ pub const REPORT_SCHEMA_VERSION: u32 = 4;
 const ADVERSARIAL: &str = "adversarial";
 /// Label of reports whose answers come from the built-in extractive answerer.
 pub const LABEL_DEMO_ANSWERER: &str = "demo answerer";
+/// Label of reports whose answers come from a simulated model (`fake`): a rehearsal, whose score says nothing of a memory system.
+pub const LABEL_SIMULATED_ANSWERER: &str = "simulated answerer";
+/// Label of reports whose grades come from such a model.
+pub const LABEL_SIMULATED_JUDGE: &str = "simulated judge";
 /// Label of reports over a dataset file that is not the published one.
 pub const LABEL_MODIFIED_DATASET: &str = "modified dataset";
 /// Label of reports whose judges were told the words of the dataset's authors, and read as they do.
@@ -94,8 +100,8 @@ pub struct Summary {
     /// Where its models were, and what answered there; null in reports of builds before this field.
     #[serde(default)]
     pub models: Option<Vec<ModelSummary>>,
-    /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_MODIFIED_DATASET`], [`LABEL_UNKNOWN_CHECKSUM`],
-    /// [`LABEL_OFFICIAL_JUDGE`].
+    /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_SIMULATED_ANSWERER`],
+    /// [`LABEL_SIMULATED_JUDGE`], [`LABEL_MODIFIED_DATASET`], [`LABEL_UNKNOWN_CHECKSUM`], [`LABEL_OFFICIAL_JUDGE`].
     #[serde(default)]
     pub labels: Vec<String>,
     /// How the questions ended.
@@ -158,6 +164,9 @@ pub struct Summary {
     /// Errors of `infra_error` questions: code → number of questions.
     #[serde(default)]
     pub errors: BTreeMap<String, u64>,
+    /// What a question of each of these codes was told, one line, cut; absent where nothing failed, and in reports of earlier builds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_examples: BTreeMap<String, String>,
     /// Answers that did not end by themselves, in questions: `length`, `content_filter`, `refusal`, `empty`, …
     #[serde(default)]
     pub replies: BTreeMap<String, u64>,

@@ -20,8 +20,20 @@ use serde::Serialize;
 /// The rules.
 const PROTOCOL: &str = "docs/PROTOCOL.md";
 /// Where rules are cited, and pages lie.
-const FOLDERS: [&str; 10] =
-    ["coordinator", "crates", "datasets", "deploy", "docs", "helm", "migrations", "proto", "scripts", "worker"];
+const FOLDERS: [&str; 12] = [
+    "coordinator",
+    "crates",
+    "datasets",
+    "deploy",
+    "docs",
+    "helm",
+    "migrations",
+    "proto",
+    "python",
+    "scripts",
+    "typescript",
+    "worker",
+];
 const PAGES: [&str; 4] = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 /// Files in which people write.
 const WRITTEN: [&str; 8] = [".js", ".md", ".py", ".rs", ".sh", ".sql", ".yaml", ".yml"];
@@ -437,6 +449,22 @@ fn arguments(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
+/// A source without its items for tests: each ends with the line that closes it where it began.
+fn without_tests(text: &str) -> String {
+    let (mut kept, mut is_for_tests) = (String::new(), false);
+    for line in text.lines() {
+        let begins = line.starts_with("#[cfg(") && line.contains("test");
+        is_for_tests |= begins;
+        if !is_for_tests {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        let closes = line.starts_with('}') || (line.ends_with(';') && !line.starts_with(' '));
+        is_for_tests &= begins || !closes;
+    }
+    kept
+}
+
 /// What the code does to the states of runs: from which, where a call names them, to which.
 fn changes_of_runs() -> Vec<(Vec<String>, String)> {
     const ROOMS: [&str; 3] = ["coordinator/src/", "worker/src/", "crates/store/src/sql/"];
@@ -445,7 +473,7 @@ fn changes_of_runs() -> Vec<(Vec<String>, String)> {
         if path.ends_with("tests.rs") || !ROOMS.iter().any(|room| path.starts_with(*room)) {
             continue;
         }
-        let text = read(&path);
+        let text = without_tests(&read(&path));
         for call in ["set_run_state(", "change_state("] {
             for behind in text.split(call).skip(1) {
                 let words = arguments(behind).split("RunState::").skip(1);
@@ -479,6 +507,13 @@ fn the_diagram_of_runs_has_what_the_code_does_to_them() {
         };
         assert!(changes.iter().any(is_made), "nothing brings a run from {from} to {to}");
     }
+}
+
+#[test]
+fn what_tests_do_is_no_change_of_the_code() {
+    let text = "fn a() {\n    one();\n}\n\n#[cfg(test)]\nmod tests {\n    fn b() {\n        two();\n    }\n}\n\nfn c() {}\n\
+                #[cfg(test)]\nmod more;\nfn d() {}\n";
+    assert_eq!(without_tests(text), "fn a() {\n    one();\n}\n\n\nfn c() {}\nfn d() {}\n");
 }
 
 #[test]
@@ -624,6 +659,36 @@ const BEFORE_A_NAME: [&str; 16] = [
     "type", "unsafe",
 ];
 
+/// Words of a doc comment that say nothing beside the words of its item.
+const FILLERS: [&str; 8] = ["a", "an", "its", "of", "one", "the", "their", "which"];
+
+/// The words of a name or a text, small and in the singular: of `RunGroup`, `run_groups` and "the run's groups" `run` and `group`.
+fn own_words(text: &str) -> BTreeSet<String> {
+    let (mut spaced, mut was_small) = (String::new(), false);
+    for c in text.chars() {
+        if c.is_uppercase() && was_small {
+            spaced.push(' ');
+        }
+        was_small = c.is_lowercase();
+        spaced.push(c.to_ascii_lowercase());
+    }
+    let singular = |word: &str| match word.strip_suffix("ies") {
+        Some(start) => format!("{start}y"),
+        None => {
+            word.strip_suffix('s').filter(|start| start.len() > 2 && !start.ends_with('s')).unwrap_or(word).to_owned()
+        }
+    };
+    spaced.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1 || *word == "a").map(singular).collect()
+}
+
+/// Whether a doc has no word but fillers and those of the name that it is about; a formula or a link is something else.
+fn is_of_own_words(said: &str, name: &str) -> bool {
+    let is_plain = said.chars().all(|c| c.is_alphanumeric() || " _'`.".contains(c));
+    let (said, own) = (own_words(said), own_words(name));
+    let fillers: BTreeSet<String> = FILLERS.iter().flat_map(|filler| own_words(filler)).collect();
+    is_plain && said.iter().any(|word| own.contains(word)) && said.is_subset(&own.union(&fillers).cloned().collect())
+}
+
 /// Doc comments of one line that say nothing, or only the item's own name: line numbers and words.
 fn empty_docs(text: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -635,13 +700,18 @@ fn empty_docs(text: &str) -> Vec<(usize, &str)> {
             continue;
         };
         let item = lines[at + 1..].iter().find(|line| !line.starts_with("#["));
-        let mut words = item.into_iter().flat_map(|item| item.split(|c: char| !c.is_alphanumeric() && c != '_'));
-        let name = words.find(|word| !word.is_empty() && !BEFORE_A_NAME.contains(word)).unwrap_or_default();
+        let words = item.into_iter().flat_map(|item| item.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let before = words.iter().take_while(|word| BEFORE_A_NAME.contains(word)).count();
+        let name = words.get(before).copied().unwrap_or_default();
+        // what a function does its arguments may say
+        let is_function = words[..before].contains(&"fn");
         let articles = ["a", "an", "its", "the", "their"];
         let told: String = said.split(' ').filter(|word| !articles.contains(&word.to_lowercase().as_str())).collect();
         let phrase = said.trim_end_matches('.').to_lowercase();
         let repeats = !plain(&told).is_empty() && plain(&told) == plain(name);
-        if repeats || SAYS_NOTHING.contains(&phrase.as_str()) {
+        let is_bare = !is_function && is_of_own_words(said, name);
+        if repeats || is_bare || SAYS_NOTHING.contains(&phrase.as_str()) {
             found.push((at + 1, said));
         }
     }
@@ -664,6 +734,10 @@ fn a_doc_that_says_nothing_is_found() {
     let text = "/// The verb.\npub verb: Verb,\n/// Its name.\n#[serde(skip)]\npub(in super::super) id: String,\n\
                 /// As JSON.\npub fn as_json() {}\n/// A cap.\n/// In dollars.\ncap: f64,\n/// Seconds of a call.\ncall: f64,\n";
     assert_eq!(empty_docs(text), [(1, "The verb."), (3, "Its name."), (6, "As JSON.")]);
+    let bare = "/// The groups of one run.\npub struct RunGroup;\n/// Verbs of `models`.\nenum ModelsVerb {}\n/// Its copies.\ncopies: u32,\n\
+                /// The price of a model, per million.\nstruct ModelPrice;\n/// The text of an answer.\nfn answer_text() {}\n";
+    let found: Vec<usize> = empty_docs(bare).into_iter().map(|(line, _)| line).collect();
+    assert_eq!(found, [1, 3, 5]);
 }
 
 #[test]

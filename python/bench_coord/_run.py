@@ -264,9 +264,15 @@ class Measured:
         """The report as text: what fits a screen, or all of it."""
         return self.program.ask("report", self.id, *(["--full"] if full else [])).output
 
+    @property
+    def error(self) -> Optional[str]:
+        """What most of its questions were told that ended in an error; None where none did."""
+        raise NotImplementedError
+
     def why(self, ended: Ended) -> str:
         """Why it did not end well."""
         reasons = self.reasons if ended.code == 5 else []
+        reasons = [*reasons, *filter(None, [self.error])] if reasons else []
         return one_line(f"{self.kind} {self.id} is INVALID: " + "; ".join(reasons)) if reasons else ended.message()
 
     def __str__(self) -> str:
@@ -319,7 +325,12 @@ class Group(Measured):
         else:
             ids = [one["id"] for one in self.summary["runs"] if one.get("verdict") == "INVALID"]
         runs = [run for run in map(self._run, ids) if run.verdict == "INVALID"]
-        return [f"{run.id}: {'; '.join(run.reasons)}" for run in runs]
+        return [f"{run.id}: {'; '.join([*run.reasons, *filter(None, [run.error])])}" for run in runs]
+
+    @property
+    def error(self) -> Optional[str]:
+        """None: the `reasons` have those of its runs."""
+        return None
 
     @property
     def score(self) -> Optional[float]:
@@ -395,6 +406,16 @@ class Run(Measured):
         return [str(reason) for reason in self.summary["run"].get("reasons") or []]
 
     @property
+    def error(self) -> Optional[str]:
+        errors = self.summary.get("errors") or {}
+        if not errors:
+            return None
+        code = max(sorted(errors), key=lambda code: errors[code])
+        said = (self.summary.get("error_examples") or {}).get(code)
+        told = f"{errors[code]} of {self.summary['outcomes']['sample']} questions ended in {code}"
+        return one_line(told if said is None else f"{told}: {short(said, 300)}")
+
+    @property
     def score(self) -> Optional[float]:
         """The headline, from 0 to 1; None where nothing was scored."""
         headline = self.summary.get("headline")
@@ -433,7 +454,7 @@ class Run(Measured):
     def _repr_html_(self) -> str:
         about = self.summary["run"]
         rows = [("Run", self.name or self.id), ("Verdict", self.verdict or about.get("status") or "")]
-        rows += [("Reason", reason) for reason in self.reasons]
+        rows += [("Reason", reason) for reason in [*self.reasons, *filter(None, [self.error])]]
         if self.score is not None:
             low_high = self.interval
             between = f", 95 % interval {100 * low_high[0]:.1f} to {100 * low_high[1]:.1f} %" if low_high else ""

@@ -5,7 +5,8 @@
         assert bench_run.summary.outcomes.coverage > 0.99
 
 The marker takes the arguments of `bench_coord.run` and those of a gate: `baseline`, `floor`, `policy`, `metric`,
-`under_test`, `allow_inconclusive`. The run is made before the test, which then fails when the gate does not pass, with
+`under_test`, `allow_inconclusive`. Where nothing was run before there is no baseline: the test fails, or with
+`first_run="pass"` its floor and policy alone are held, with a warning. The run is made before the test, which then fails when the gate does not pass, with
 the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an error and no
 failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate. Methods of
 `unittest.TestCase` are held by the marker too; they have no `bench_run` to look at.
@@ -14,6 +15,7 @@ failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds.
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
@@ -24,6 +26,10 @@ from ._display import one_line
 MARKER = "bench_gate"
 # Arguments that are the gate's.
 OF_GATE = ("baseline", "policy", "floor", "metric", "under_test", "allow_inconclusive")
+# What becomes of a test whose run is the first of its kind, so that nothing is there to hold it against.
+FIRST_RUN = ("fail", "pass")
+# What the program says then: of `last:3`, and of a run that is named.
+NOTHING_BEFORE = ("no finished, VALID run before ", "no run '")
 # Arguments that make a matrix when they have several values.
 OF_MATRIX = ("dataset", "preset", "system", "dataset_seed")
 # What was measured, for the lines at the end, as a property of the test: its report brings it along, also from another
@@ -31,13 +37,15 @@ OF_MATRIX = ("dataset", "preset", "system", "dataset_seed")
 SEEN = "bench_coord_gate"
 # The baseline as it was before the run of the test, which may have the same name.
 BASELINE = pytest.StashKey[Any]()
+# Whether nobody had a run of the baseline's name then.
+NO_BASELINE = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(dataset, preset, system, baseline=None, floor=None, …): runs a benchmark, and fails where its gate does "
-        "(arguments of bench_coord.run and of Run.gate)",
+        f"{MARKER}(dataset, preset, system, baseline=None, floor=None, first_run='fail', …): runs a benchmark, and fails "
+        "where its gate does (arguments of bench_coord.run and of Run.gate)",
     )
     config.pluginmanager.register(Seen(), "bench_coord_seen")
 
@@ -49,8 +57,8 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
             item.fixturenames.insert(0, "bench_run")
 
 
-def arguments(item: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Arguments of the run, and of the gate. Markers of a class or module are what those of a test begin with."""
+def arguments(item: Any) -> Tuple[Dict[str, Any], Dict[str, Any], str]:
+    """Arguments of the run, those of the gate, and what becomes of a first run. Markers of a class or module are what those of a test begin with."""
     given: Dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers(MARKER))):
         given.update(marker.kwargs)
@@ -58,7 +66,10 @@ def arguments(item: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     if not given:
         raise pytest.UsageError(f"bench_run is for tests with @pytest.mark.{MARKER}(dataset=…, system=…)")
     of_gate = {key: given.pop(key) for key in OF_GATE if key in given}
-    return given, of_gate
+    first_run = given.pop("first_run", "fail")
+    if first_run not in FIRST_RUN:
+        raise pytest.UsageError(f"first_run is one of {FIRST_RUN}, and not {first_run!r}")
+    return given, of_gate, first_run
 
 
 @pytest.fixture
@@ -67,9 +78,10 @@ def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[
     there too: its gate does not pass."""
     from . import _run
 
-    given, of_gate = arguments(request.node)
+    given, of_gate, first_run = arguments(request.node)
     try:
-        request.node.stash[BASELINE] = look_for(of_gate.get("baseline"), given)
+        baseline, is_missing = look_for(of_gate.get("baseline"), given, first_run)
+        request.node.stash[BASELINE], request.node.stash[NO_BASELINE] = baseline, is_missing
         if holds(of_gate):
             refuse_matrix(given)
         run = _run.run(**{"display": "text", **given, "check": False})
@@ -84,16 +96,27 @@ def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[
     yield run
 
 
-def look_for(baseline: Any, given: Dict[str, Any]) -> Any:
-    """The baseline. One that is not there is found before the run, which may cost money."""
+def look_for(baseline: Any, given: Dict[str, Any], first_run: str) -> Tuple[Any, bool]:
+    """The baseline, and whether it is missing although that may be. One that is not there is found before the run, which
+    may cost money."""
     from . import _run
 
     if isinstance(baseline, str) and not baseline.startswith("last:") and not os.path.exists(baseline):
         where = {key: given[key] for key in ("cwd", "env", *_run.EVERYWHERE) if key in given}
-        baseline = _run.load(baseline, **where)
+        try:
+            baseline = _run.load(baseline, **where)
+        except _errors.UsageError as refused:
+            if first_run == "pass" and has_nothing_before(refused):
+                return None, True
+            raise
     if baseline is not None:
         _run.side(baseline)
-    return baseline
+    return baseline, False
+
+
+def has_nothing_before(refused: _errors.Error) -> bool:
+    """Whether the program found nothing that a run could be held against."""
+    return any(said in refused.message for said in NOTHING_BEFORE)
 
 
 def refuse_matrix(given: Dict[str, Any]) -> None:
@@ -120,28 +143,59 @@ def holds(of_gate: Dict[str, Any]) -> bool:
 def pytest_runtest_call(item: pytest.Item) -> None:
     """The gate, before the body of the test, whoever carries that out."""
     if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) is not None:
-        _, of_gate = arguments(item)
+        _, of_gate, first_run = arguments(item)
         if "baseline" in of_gate:
             of_gate["baseline"] = item.stash.get(BASELINE, of_gate["baseline"])
-        hold(item, item.funcargs["bench_run"], of_gate)
+        run = item.funcargs["bench_run"]
+        if item.stash.get(NO_BASELINE, False):
+            hold_first(item, run, of_gate)
+        else:
+            hold(item, run, of_gate, first_run)
 
 
-def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
+def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any], first_run: str) -> None:
     """Fails the test when the gate does not pass."""
     if not holds(of_gate):
         if run.exit_code != 0:
-            pytest.fail(one_line("; ".join(run.reasons or [str(run.verdict)])), pytrace=False)
+            pytest.fail(one_line("; ".join(why(run))), pytrace=False)
         note(item, f"{item.nodeid}: {run!r}, no baseline, floor or policy")
         return
     try:
-        gate, problem = run.gate(**of_gate), None
-    except _errors.Error as refused:
-        gate, problem = None, f"the gate cannot be held (exit {refused.exit_code}): {refused.message}"
-    if gate is None:
-        pytest.fail(problem, pytrace=False)
+        gate, refused = run.gate(**of_gate), None
+    except _errors.Error as error:
+        gate, refused = None, error
+    if refused is not None:
+        is_first = of_gate.get("baseline") is not None and has_nothing_before(refused)
+        if is_first and first_run == "pass":
+            hold_first(item, run, of_gate)
+            return
+        problem = f"the gate cannot be held (exit {refused.exit_code}): {refused.message}"
+        pytest.fail("\n".join([problem, *(FIRST_ADVICE if is_first else [])]), pytrace=False)
     note(item, f"{item.nodeid}: {gate['verdict']}, {run!r}")
     if not gate.passed:
-        pytest.fail("\n".join([*gate.lines(), "", repr(run)]), pytrace=False)
+        error = [] if run.error is None else [run.error]
+        pytest.fail("\n".join([*gate.lines(), *error, "", repr(run)]), pytrace=False)
+
+
+# What to do about a first run.
+FIRST_ADVICE = [
+    "It is the first of its kind in this store: a further one is held against it. Before a first one, make the baseline "
+    "with `bench-coord submit …`, name another one, or write first_run=\"pass\" into the marker: then the floor and the "
+    "policy alone are held until there is a baseline."
+]
+
+
+def hold_first(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
+    """Holds a first run to what needs no baseline."""
+    said = f"there is no baseline yet: {run!r} is the first, and its floor and policy alone are held"
+    warnings.warn(pytest.PytestWarning(f"{item.nodeid}: {said}"))
+    of_baseline = ("baseline", "under_test", "allow_inconclusive")
+    hold(item, run, {key: value for key, value in of_gate.items() if key not in of_baseline}, "fail")
+
+
+def why(run: Any) -> List[str]:
+    """Why a run is INVALID, with what most of its failed questions were told."""
+    return [*(run.reasons or [str(run.verdict)]), *([] if run.error is None else [run.error])]
 
 
 def note(item: pytest.Item, line: str) -> None:

@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 RUNS = """
+import bench_coord
 from bench_coord import _run
 
 class Gate(dict):
@@ -12,12 +13,14 @@ class Gate(dict):
     lines = lambda self: [f"{self['verdict']}: 38 % is below its floor"]
 
 class Made:
-    exit_code, reasons, verdict, score = 0, [], "VALID", 0.38
+    exit_code, reasons, verdict, score, error = 0, [], "VALID", 0.38, None
 
     def __init__(self, id):
         self.id = id
 
     def gate(self, baseline=None, floor=0.0):
+        if baseline == "last:3":
+            raise bench_coord.Invalid("no finished, VALID run before now has its dataset, sample and memory system")
         held = _run.identifier(baseline) if baseline is not None else None
         return Gate(verdict="PASS" if self.score >= floor and held in (None, "before") else "FAIL")
 
@@ -28,7 +31,12 @@ class Measured(Made, _run.Measured):
     def __init__(self): pass
 
 _run.run = lambda **given: Made("now")
-_run.load = lambda name, **where: Measured()
+def load(name, **where):
+    if name == "nothing":
+        raise bench_coord.UsageError("no run 'nothing' in a store; `bench-coord list` shows all")
+    return Measured()
+
+_run.load = load
 """
 TESTS = """
 import unittest, pytest
@@ -66,3 +74,39 @@ def test_every_kind_of_test_is_held_to_its_gate_and_a_baseline_is_what_it_was_be
     assert "test_memory.py::Cases::test_case_that_passes: PASS, <run now>" in said, said
     assert "test_memory.py::test_named_as_its_baseline: PASS, <run now>" in said, said
     assert 'name="bench_coord_gate"' in (apart / "tests.xml").read_text()
+
+
+FIRSTS = """
+import pytest
+
+@pytest.mark.bench_gate(baseline="last:3", floor=0.2)
+def test_first():
+    raise AssertionError("its gate comes first")
+
+@pytest.mark.bench_gate(baseline="last:3", floor=0.2, first_run="pass")
+def test_first_that_may_be(bench_run):
+    assert bench_run.id == "now"
+
+@pytest.mark.bench_gate(baseline="last:3", floor=0.99, first_run="pass")
+def test_first_below_its_floor():
+    raise AssertionError("its gate comes first")
+
+@pytest.mark.bench_gate(baseline="nothing", first_run="pass")
+def test_first_of_a_name(bench_run):
+    assert bench_run.id == "now"
+
+@pytest.mark.bench_gate(baseline="nothing")
+def test_without_baseline():
+    raise AssertionError("there is no run")
+"""
+
+
+def test_of_a_first_run_the_floor_is_held_where_that_is_said_and_else_it_is_told_what_to_do(apart):
+    (apart / "conftest.py").write_text(RUNS)
+    (apart / "test_memory.py").write_text(textwrap.dedent(FIRSTS))
+    command = [sys.executable, "-m", "pytest", "-p", "bench_coord.pytest_plugin", "-p", "no:cacheprovider", "--strict-markers"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+    assert "2 failed, 2 passed" in said and "1 error" in said, said
+    assert 'write first_run="pass" into the marker' in said and "bench-coord submit" in said, said
+    assert said.count("there is no baseline yet") >= 3 and "its gate comes first" not in said, said
+    assert "FAIL: 38 % is below its floor" in said and "no run 'nothing' in a store" in said, said

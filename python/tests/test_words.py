@@ -72,3 +72,22 @@ def test_what_a_test_run_says_at_its_end_drives_no_terminal() -> None:
     item = types.SimpleNamespace(user_properties=[])
     pytest_plugin.note(item, WORDS)
     assert item.user_properties == [(pytest_plugin.SEEN, SEEN)]
+
+
+def test_an_invalid_run_names_what_most_of_its_questions_were_told() -> None:
+    said = "recall: mine says: KeyError: 'the index\x1b[2J was never opened'"
+    summary = dict(
+        run=dict(id="bad", verdict="INVALID", reasons=["coverage 0.0 % is under 99 %"]),
+        outcomes=dict(sample=12),
+        errors=dict(timeout=2, system_refused=10),
+        error_examples=dict(system_refused=said),
+    )
+    run = _run.Run(None, summary, 5)
+    told = "10 of 12 questions ended in system_refused: recall: mine says: KeyError: 'the index [2J was never opened'"
+    assert run.error == told
+    why = run.why(types.SimpleNamespace(code=5, message=lambda: "nothing"))
+    assert why == f"run bad is INVALID: coverage 0.0 % is under 99 %; {told}"
+    del summary["error_examples"]
+    assert _run.Run(None, summary).error == "10 of 12 questions ended in system_refused", "of an earlier build"
+    del summary["errors"]
+    assert _run.Run(None, summary).error is None

@@ -26,7 +26,7 @@ use bench_models::{
     capabilities,
     openai::embeddings::request as embedding_request,
     prices,
-    registry::{Account, build_chat, build_embeddings, embedding_account},
+    registry::{Account, build_embeddings, build_model, embedding_account},
     routes::{Probed, Prober, Routes},
     stop::{StopCause, StopFlag},
 };
@@ -56,9 +56,9 @@ use crate::{
     cost_ledger::CostLedger,
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
-    journal::Journal,
     metering::{Beside, MeteredRun, ModelLabels, Outages, RefusedCalls, Said, Upstreams, Waits},
     served::ServedNotes,
+    tools::Tools,
 };
 
 /// What the callers of one run share.
@@ -74,16 +74,36 @@ pub(crate) struct RunCallers<'a> {
     served: Arc<ServedNotes>,
 }
 
+/// What the callers of a run are made of.
+pub(crate) struct CallersParts<'a> {
+    pub(crate) environment: &'a WorkerEnvironment,
+    pub(crate) tools: &'a Tools,
+    pub(crate) row: &'a RunRow,
+    /// The session under which the run's money is reserved.
+    pub(crate) session: SessionId,
+    pub(crate) stop: StopFlag,
+    pub(crate) routes: &'a Arc<Routes>,
+}
+
+/// A model of the run, as a caller asks it.
+struct CalledModel<'a> {
+    model: Arc<dyn ChatModel>,
+    account: &'a Account,
+    kind: CallKind,
+    /// As traces and prices name it.
+    provider: &'a str,
+    phase: Phase,
+    /// What its route is probed by.
+    probe: ChatRequest,
+    /// Calls that were paid before.
+    stored: Option<Arc<dyn CallStore>>,
+}
+
 impl<'a> RunCallers<'a> {
     /// Opens the run's money, pace and stored calls.
-    pub(crate) async fn open(
-        environment: &'a WorkerEnvironment,
-        store: Arc<dyn Store>,
-        row: &'a RunRow,
-        session: SessionId,
-        stop: StopFlag,
-        (routes, journal): (&'a Arc<Routes>, Option<Arc<Journal>>),
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn open(parts: CallersParts<'a>) -> Result<Self, Failure> {
+        let CallersParts { environment, tools, row, session, stop, routes } = parts;
+        let (store, journal) = (Arc::clone(&tools.store), tools.journal.clone());
         // a run that no earlier run shares its calls with has nothing to look up
         let scope = row.spec.limits.cache;
         let known = match scope {
@@ -109,11 +129,11 @@ impl<'a> RunCallers<'a> {
     /// A caller of a model of the run.
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
         let account = self.account(&model.account)?;
-        let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
+        let chat = build_model(model, account, &self.environment.http)?;
         let trace =
             self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
-        let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
-        Ok(RunCaller { trace, ..self.make_caller(chat, account, asked, self.stored.clone()) })
+        let called = chat_model(model, chat, (account, phase), self.stored.clone());
+        Ok(RunCaller { trace, ..self.make_caller(called) })
     }
 
     /// A caller of the chat model of the run's memory system. What it sends carries the trace of the step that it is sent for.
@@ -124,9 +144,8 @@ impl<'a> RunCallers<'a> {
         stored: &Arc<dyn CallStore>,
     ) -> Result<RunCaller, Failure> {
         let account = self.account(&model.account)?;
-        let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
-        let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
-        Ok(self.make_caller(chat, account, asked, Some(Arc::clone(stored))))
+        let chat = build_model(model, account, &self.environment.http)?;
+        Ok(self.make_caller(chat_model(model, chat, (account, phase), Some(Arc::clone(stored)))))
     }
 
     fn account(&self, name: &str) -> Result<&'a Account, Failure> {
@@ -149,8 +168,15 @@ impl<'a> RunCallers<'a> {
         let model = build_embeddings(&model.name, account, &self.environment.http)?;
         // as traces have it: an account of Azure's is named so
         let provider = if account.name == "azure" { "azure" } else { "openai" };
-        let asked = (CallKind::Embeddings, provider, phase, embedding_request(&["yes".to_owned()]));
-        Ok(self.make_caller(model, account, asked, Some(Arc::clone(stored))))
+        Ok(self.make_caller(CalledModel {
+            model,
+            account,
+            kind: CallKind::Embeddings,
+            provider,
+            phase,
+            probe: embedding_request(&["yes".to_owned()]),
+            stored: Some(Arc::clone(stored)),
+        }))
     }
 
     /// Embeddings that this run may use.
@@ -217,13 +243,8 @@ impl<'a> RunCallers<'a> {
         PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) }
     }
 
-    fn make_caller(
-        &self,
-        model: Arc<dyn ChatModel>,
-        account: &Account,
-        (kind, provider, phase, probe): (CallKind, &str, Phase, ChatRequest),
-        stored: Option<Arc<dyn CallStore>>,
-    ) -> RunCaller {
+    fn make_caller(&self, called: CalledModel<'_>) -> RunCaller {
+        let CalledModel { model, account, kind, provider, phase, probe, stored } = called;
         let gates = &self.environment.gates;
         let allowance = Allowance {
             endpoint: model.endpoint().to_owned(),
@@ -291,6 +312,17 @@ impl<'a> RunCallers<'a> {
             served: self.row.domain == CLUSTER_DOMAIN,
         }
     }
+}
+
+/// A chat model with its account, asked in a phase.
+fn chat_model<'a>(
+    spec: &'a ModelSpec,
+    model: Arc<dyn ChatModel>,
+    (account, phase): (&'a Account, Phase),
+    stored: Option<Arc<dyn CallStore>>,
+) -> CalledModel<'a> {
+    let (kind, provider, probe) = (CallKind::Chat, spec.provider.as_str(), probe_request(spec));
+    CalledModel { model, account, kind, provider, phase, probe, stored }
 }
 
 /// What spans and metrics call the calls of a kind to a provider, and what kind of route they take.

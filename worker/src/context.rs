@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     answerer::{Answerer, Rephraser},
     banks::BankData,
-    calls::RunCallers,
+    calls::{CallersParts, RunCallers},
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidCalls, PaidModels, Payer},
     ending::{BEGUN_TOO_OFTEN, LEFT_BY_THE_NEXT, TaskEnd},
     environment::WorkerEnvironment,
@@ -147,9 +147,8 @@ impl RunContext {
             if imported { ("none", &nothing) } else { (spec.system.name.as_str(), &spec.system.settings) };
         let stop = StopFlag::guarded(liveness);
         let store = Arc::clone(&tools.store);
-        let journal = tools.journal.clone();
-        let callers =
-            RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
+        let parts = CallersParts { environment, tools, row: &row, session, stop: stop.clone(), routes };
+        let callers = RunCallers::open(parts).await?;
         let mut building = environment.systems.for_run(row.run_id.to_string());
         building.adapters.given = metering.given(&row).await?;
         building.adapters.filled = filled_archive(&building, spec);
@@ -377,7 +376,7 @@ impl RunContext {
         {
             return stopped;
         }
-        // nor is it one that what it calls is away (P39), or has to wait (P11)
+        // it is no fault of the system that what it calls is away (P39), or has to wait (P11)
         if let Some(excuse) = self.excuse(bank, &failure) {
             if let (Excuse::Busy { left, .. }, Some(metered)) = (&excuse, &self.metered) {
                 metered.waits.count_round(bank, *left, Instant::now());

@@ -65,7 +65,7 @@ pub fn extra_keys() -> Vec<ExtraKey> {
     keys.push(ExtraKey { name: adapter::URL.to_owned(), default: None });
     keys.push(ExtraKey { name: adapter::dispositions::DISPOSITIONS.to_owned(), default: None });
     keys.push(ExtraKey { name: adapter::MODE.to_owned(), default: Some("raw".to_owned()) });
-    // which settings an adapter has stands in its file: names that it lacks are refused by who reads it
+    // an adapter's file says which settings it has: names that it lacks are refused by who reads it
     let sections = adapter::shipped::SHIPPED.iter().map(|(name, _)| format!("{name}.*"));
     keys.extend(sections.map(|name| ExtraKey { name, default: None }));
     keys
@@ -104,6 +104,7 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
             limits,
             counts_used_tokens: account.tpm_counts_used,
             asks_stream_usage: account.stream_usage,
+            parameters: account.parameters,
         };
         (usable.key.is_some() || usable.is_local()).then(|| (usable.name.clone(), usable))
     });

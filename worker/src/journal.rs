@@ -80,8 +80,9 @@ struct Kept {
     bytes: usize,
 }
 
+/// The writes that are kept, and the money of the calls that they were about.
 #[derive(Default)]
-struct State {
+struct JournalState {
     /// Number of the last batch of the session.
     number: i64,
     told: Told,
@@ -98,13 +99,13 @@ struct State {
 /// The writes of a process.
 #[derive(Default)]
 pub(crate) struct Journal {
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
     /// Held by each commit of a batch, and while writes are repeated: batches are numbered in the order of their commits.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 impl Journal {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         // every change is complete when the lock is dropped
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +202,7 @@ impl Journal {
     }
 }
 
-impl State {
+impl JournalState {
     /// Forgets the oldest write, but not what it cost.
     fn let_go(&mut self) {
         let Some(kept) = self.kept.pop_front() else { return };

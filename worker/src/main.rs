@@ -1,6 +1,6 @@
 //! `bench-worker`: takes tasks from the queue until stopped. Stateless: everything that lasts is in the store.
 
-use std::{error::Error as _, ffi::OsString, process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use bench_proto::{
     ids::Role,
@@ -16,10 +16,7 @@ use bench_worker::{
     traces::ProcessTelemetry,
     transport,
 };
-use clap::{
-    CommandFactory as _, Parser,
-    error::{ContextKind, ContextValue},
-};
+use clap::{CommandFactory as _, Parser};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, sync::Notify};
 
@@ -160,22 +157,13 @@ fn main() -> ExitCode {
 /// Reads the command line of this process; help, and what cannot be read, end it with clap's exit codes.
 fn arguments() -> Args {
     let words: Vec<_> = std::env::args_os().collect();
-    Args::try_parse_from(&words).unwrap_or_else(|error| match number_problem(&error, &words) {
+    Args::try_parse_from(&words).unwrap_or_else(|error| match numbers::problem(&error, &words) {
         Some(problem) => {
             note(&format!("error: {problem}\n\nFor more information, try '--help'."));
             std::process::exit(2)
         }
         None => error.exit(),
     })
-}
-
-/// What is wrong with a number, where that is what an error is about.
-fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
 }
 
 fn carry_out(mut threads: Builder, work: impl Future<Output = Result<(), Stop>>) -> ExitCode {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_models::{capabilities, registry, spent::SpentAt};
+use bench_models::{parameters, registry, spent::SpentAt};
 use bench_proto::{
     metered::MeterPlan,
     spec::{ModelSpec, RunSpec},
@@ -20,11 +20,11 @@ use crate::exit::CliError;
 const METERED: [&str; 3] = ["anthropic", "azure", "openai"];
 
 impl App {
-    /// Parameters that are wanted of the answerer, before the model's own limits.
+    /// Parameters that are wanted of a role's model of `provider`, before the model's own limits.
     ///
     /// # Errors
-    /// Exit 2 when the role's further parameters are no JSON object.
-    pub(crate) fn model_params(&self, role: ModelRole) -> Result<BTreeMap<String, Value>, CliError> {
+    /// Exit 2 when the role's further parameters are no JSON object, or hold one that its account is not sent.
+    pub(crate) fn model_params(&self, role: ModelRole, provider: &str) -> Result<BTreeMap<String, Value>, CliError> {
         let of = if role == ModelRole::Judge { &self.settings.judge } else { &self.settings.answerer };
         let mut params = BTreeMap::from([
             ("temperature".to_owned(), Value::from(of.temperature)),
@@ -38,14 +38,14 @@ impl App {
                 ))
                 .because(error)
             })?;
-            if let Some(name) = more.keys().find(|name| !capabilities::is_parameter(name)) {
-                let role = role.name();
-                return Err(CliError::usage(format!(
-                    "{role}.params holds '{name}', which a request says by itself: take it out; the model is named by --{role}"
-                )));
-            }
             let setting = format!("{}.params", role.name());
+            // first, for its words say where a key belongs
             literal::check_params(&setting, &more).map_err(CliError::usage)?;
+            let account = self.settings.account_for(role, provider);
+            if let Some(unsent) = parameters::unsent(&more, &account.parameters) {
+                let (name, why) = (unsent.name.escape_debug(), unsent.why(&account.name));
+                return Err(CliError::usage(format!("{setting} holds '{name}', {why}")));
+            }
             params.extend(more);
         }
         Ok(params)
@@ -61,6 +61,17 @@ impl App {
             account.base_url = Some(self.simulator(flag)?);
         }
         self.usable(account, role, flag)
+    }
+
+    /// The account of a run's model, which is sent all parameters that the run has.
+    ///
+    /// # Errors
+    /// As [`App::account`], and for a parameter that is not sent.
+    fn account_of_model(&self, role: ModelRole, model: &ModelSpec, flag: &str) -> Result<registry::Account, CliError> {
+        let account = self.account(role, &model.provider, flag)?;
+        let sent = registry::check_params(model, &account);
+        sent.map_err(|failure| CliError::usage(format!("{flag}: {}", failure.message)))?;
+        Ok(account)
     }
 
     /// The account that embeds for a memory system.
@@ -115,6 +126,7 @@ impl App {
             limits,
             counts_used_tokens: account.tpm_counts_used,
             asks_stream_usage: account.stream_usage,
+            parameters: account.parameters.clone(),
         };
         if usable.key.is_none() && !usable.is_local() {
             return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));
@@ -139,14 +151,14 @@ impl App {
         let mut accounts = BTreeMap::new();
         let taken_over = &spec.taken_over;
         if spec.answerer.is_remote() {
-            match self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer") {
+            match self.account_of_model(ModelRole::Answerer, &spec.answerer, "--answerer") {
                 // nobody will be asked
                 Err(_) if taken_over.answers_of.is_some() => {}
                 account => drop(accounts.insert(spec.answerer.account.clone(), account?)),
             }
         }
         for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
-            accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
+            accounts.insert(judge.account.clone(), self.account_of_model(ModelRole::Judge, judge, "--judge")?);
         }
         let (name, settings) = (&spec.system.name, &spec.system.settings);
         let embeds = vector::remote_model(name, settings).map(|model| self.embedding_account(&model));

@@ -1,7 +1,8 @@
 //! Whether the home that verbs act on is this user's own. The usual one, `.bench`, is a part of the current folder, and folders come
-//! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word.
+//! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word, and a link
+//! leads to no other folder of the user's.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
 
 use bench_settings::{Origin, homes};
 use bench_store::Access;
@@ -32,6 +33,11 @@ pub(crate) fn acts(verb: &Verb) -> bool {
     }
 }
 
+/// Whether a verb reads, writes or removes what lies in a home: all but those that show settings, or offer words and say nothing.
+pub(crate) fn uses(verb: &Verb) -> bool {
+    !matches!(verb, Verb::Config(_) | Verb::Complete(_))
+}
+
 /// What a verb opens the store for: who only looks, or goes on with what is there, makes none.
 pub(super) fn access(verb: &Verb) -> Access {
     match verb {
@@ -55,13 +61,29 @@ pub(super) fn access(verb: &Verb) -> Access {
 /// How long another process may take from the making of a home to the note that it is this user's own.
 const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
+/// Links that a message names.
+const TOLD: usize = 3;
+
 impl App {
-    /// Whether home and store lie in the current folder because nobody said otherwise: a flag or a variable is a person's word.
+    /// Whether nobody said a setting: a flag or a variable is a person's word.
+    fn is_unsaid(&self, key: &str) -> bool {
+        self.settings.entry(key).is_none_or(|entry| !matches!(entry.origin, Origin::Env(_) | Origin::Flag(_)))
+    }
+
+    /// Whether the home lies in the current folder because nobody said otherwise, wherever the store is.
+    fn home_follows_the_folder(&self) -> bool {
+        self.settings.home.is_relative() && self.is_unsaid("home")
+    }
+
+    /// Whether home and store lie in the current folder because nobody said otherwise.
     fn follows_the_folder(&self) -> bool {
-        let unsaid = |key: &str| {
-            self.settings.entry(key).is_none_or(|entry| !matches!(entry.origin, Origin::Env(_) | Origin::Flag(_)))
-        };
-        self.settings.home.is_relative() && unsaid("home") && unsaid("store.url") && self.store_is_in_home()
+        self.home_follows_the_folder() && self.is_unsaid("store.url") && self.store_is_in_home()
+    }
+
+    /// Whether the home of the current folder is a link that nobody has taken as their own.
+    fn home_is_a_strange_link(&self) -> bool {
+        let home = &self.settings.home;
+        self.home_follows_the_folder() && homes::is_link(home) && homes::is_strange(home)
     }
 
     fn store_is_in_home(&self) -> bool {
@@ -70,7 +92,50 @@ impl App {
 
     /// Whether a home of the current folder, and what it holds, came from elsewhere.
     pub(crate) fn home_is_strange(&self) -> bool {
-        self.follows_the_folder() && homes::is_strange(&self.settings.home)
+        self.home_is_a_strange_link() || (self.follows_the_folder() && homes::is_strange(&self.settings.home))
+    }
+
+    /// Refuses a home of the current folder that leads elsewhere, by itself or by what lies in it: whoever made the folder decides where
+    /// that is, and results, stores and locks would be written there.
+    ///
+    /// # Errors
+    /// Exit 2 with the links, and the word.
+    pub(crate) fn check_links(&self) -> Result<(), CliError> {
+        let home = &self.settings.home;
+        if self.home_is_a_strange_link() {
+            return Err(CliError::usage(format!(
+                "{0} leads to {1}, by a link that may have come with this folder: nothing is read or written there. If it is yours, \
+                 `bench-coord config trust` takes it as your own, and BENCH_HOME={0} uses it this once",
+                home.display(),
+                home.read_link().unwrap_or_default().display()
+            )));
+        }
+        if !self.home_follows_the_folder() {
+            return Ok(());
+        }
+        let links = homes::links_in(home).map_err(|error| {
+            CliError::usage(format!(
+                "{} cannot be looked through: {error}; set BENCH_HOME to a folder of your own",
+                home.display()
+            ))
+            .because(error)
+        })?;
+        if links.is_empty() { Ok(()) } else { Err(self.has_links(&links)) }
+    }
+
+    /// What is said of links in a home that came with the current folder.
+    fn has_links(&self, links: &[PathBuf]) -> CliError {
+        let told =
+            |link: &PathBuf| format!("{} leads to {}", link.display(), link.read_link().unwrap_or_default().display());
+        let mut named = links.iter().take(TOLD).map(told).collect::<Vec<_>>().join(", ");
+        if let Some(more) = links.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            named.push_str(&format!(" and so do {more} more"));
+        }
+        CliError::usage(format!(
+            "{named}: a link may have come with this folder, and nothing is written or removed by one. Remove it; if it is yours, \
+             BENCH_HOME={} says so",
+            self.settings.home.display()
+        ))
     }
 
     /// Refuses to act on a home that came with the current folder.

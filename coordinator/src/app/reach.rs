@@ -70,11 +70,17 @@ pub(crate) fn servers_of(
     Ok(found)
 }
 
+/// The account of a server that people start themselves on their machine.
+const OLLAMA: &str = "ollama";
+
 /// What stands against a server whatever is asked of it.
 fn problem(account: &registry::Account, seen: &Look) -> Option<String> {
     let (name, url) = (&account.name, bench_proto::redact::url(&account.base_url));
     match seen {
-        Look::Away(why) => Some(format!("account '{name}': {url} cannot be reached ({why}): check its base URL")),
+        Look::Away(why) => {
+            let advice = if name == OLLAMA { "start it (`ollama serve`), or check" } else { "check" };
+            Some(format!("account '{name}': {url} cannot be reached ({why}): {advice} its base URL"))
+        }
         Look::WrongPath(meant) => Some(format!(
             "account '{name}': {url} lists no models and {meant} does: set its base URL to that",
             meant = bench_proto::redact::url(meant)
@@ -152,6 +158,7 @@ async fn one(app: &App, provider: &str, account: &Account, model: Option<(ModelR
         limits: Default::default(),
         counts_used_tokens: false,
         asks_stream_usage: true,
+        parameters: account.parameters.clone(),
     };
     if usable.key.is_none() && !usable.is_local() {
         let why = match &account.key {
@@ -200,7 +207,7 @@ async fn ask_for_a_token(
     };
     let http = SharedHttp::new(http).map_err(|failure| failure.message)?;
     let model = registry::build_chat(provider, name, account, &http).map_err(|failure| failure.message)?;
-    let mut params = app.model_params(role).map_err(|error| error.message)?;
+    let mut params = app.model_params(role, provider).map_err(|error| error.message)?;
     params.insert("max_completion_tokens".to_owned(), 1.into());
     let request = ChatRequest {
         messages: vec![ChatMessage { role: MessageRole::User, text: "Reply with the word ok.".to_owned() }],
@@ -209,4 +216,27 @@ async fn ask_for_a_token(
         max_output_tokens: 1,
     };
     model.attempt(&request, None).await.result.map(drop).map_err(|error| error.failure.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_reach_the_server_of_this_machine_is_told_how_to_start_it() {
+        let told = |name: &str| {
+            let account = registry::Account {
+                name: name.to_owned(),
+                base_url: "http://127.0.0.1:11434/v1".to_owned(),
+                key: None,
+                limits: Default::default(),
+                counts_used_tokens: false,
+                asks_stream_usage: true,
+                parameters: Vec::new(),
+            };
+            problem(&account, &Look::Away("refused".to_owned())).expect("a problem")
+        };
+        assert!(told("ollama").ends_with("(refused): start it (`ollama serve`), or check its base URL"));
+        assert!(told("openai").ends_with("(refused): check its base URL"));
+    }
 }

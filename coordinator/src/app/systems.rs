@@ -1,12 +1,12 @@
 //! Memory systems as settings name them, and what they may do in this process.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use bench_settings::{CommandLine, ExtraKey, bounded, signals::Interrupts};
+use bench_settings::{CommandLine, ExtraKey, Settings, bounded, signals::Interrupts};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
     adapter::{self, AdapterSpec, code, code::libraries, dispositions, given::Given, literal, settings as of_run},
@@ -103,7 +103,30 @@ impl OfClass {
     }
 }
 
+/// Says of settings of memory systems that the command line gives that this one has none of them.
+fn unused(settings: &Settings, system: &str) -> Option<String> {
+    let of_built_in = SYSTEMS.iter().find(|entry| entry.name == system).map(|entry| entry.settings);
+    let is_used = |key: &str| {
+        let section = key.split_once('.').map(|(section, _)| section);
+        let is_of_control = settings.run.controls && section == Some("random");
+        is_of_control
+            || of_built_in.map_or(section == Some(system), |own| own.iter().any(|setting| setting.name == key))
+    };
+    let of_all = SYSTEMS.iter().flat_map(|entry| entry.settings).filter_map(|setting| setting.name.split_once('.'));
+    let shipped = adapter::shipped::SHIPPED.iter().map(|(name, _)| *name);
+    let sections: BTreeSet<&str> = of_all.map(|(section, _)| section).chain(shipped).collect();
+    let typed = sections.into_iter().flat_map(|section| settings.typed(section)).map(|(key, _)| key);
+    let unused: Vec<&str> = typed.filter(|key| !is_used(key)).collect();
+    (!unused.is_empty())
+        .then(|| format!("--set {}: {system} has no such setting, and nothing of this run reads it", unused.join(", ")))
+}
+
 impl App {
+    /// Says of settings of memory systems that the command line gives that the one of a run has none of them.
+    pub(crate) fn unused_settings(&self, system: &str) -> Option<String> {
+        unused(&self.settings, system)
+    }
+
     /// The memory system that a name, or the path of an adapter file, stands for: its name and its settings. An adapter goes
     /// with the run as a whole, so that workers need no file.
     ///
@@ -327,7 +350,7 @@ impl Driven {
 
 #[cfg(test)]
 mod tests {
-    use bench_settings::{Settings, Sources};
+    use bench_settings::Sources;
     use bench_worker::environment::keys_of_worker;
     use clap::Parser as _;
 
@@ -360,6 +383,21 @@ mod tests {
         assert_eq!(set(&format!("{fork} --set bm25.k1=1 --set run.seed=1 --set w=1")), ["mine.w"]);
         assert_eq!(set(&format!("{fork} --set sim.seed=1")), ["mine.w"], "a dataset's");
         assert_eq!(set("submit --set mine.w=1"), [""; 0], "whose system is named with it");
+    }
+
+    #[test]
+    fn settings_of_a_system_that_a_run_has_not_are_told() {
+        let sets = ["hindsight.budget=low", "bm25.k1=1", "random.seed=2"].map(str::to_owned).to_vec();
+        let load = |more: &[&str]| {
+            let sets = sets.iter().cloned().chain(more.iter().map(|set| (*set).to_owned())).collect();
+            Settings::load(&Sources { sets, extra: extra_keys(), ..Sources::default() }).expect("is known")
+        };
+        let said = |system: &str, more: &[&str]| unused(&load(more), system).unwrap_or_default();
+        assert!(said("bm25", &[]).starts_with("--set hindsight.budget, random.seed: bm25 has no such setting"));
+        assert!(said("facts", &[]).starts_with("--set hindsight.budget, random.seed: "), "it searches as bm25 does");
+        assert!(said("hindsight", &["run.controls=true"]).starts_with("--set bm25.k1: "));
+        let none = Settings::load(&Sources { extra: extra_keys(), ..Sources::default() }).expect("is known");
+        assert_eq!(unused(&none, "bm25"), None, "defaults are nobody's");
     }
 
     #[test]

@@ -42,7 +42,9 @@ impl From<ArchiveError> for CliError {
             .because(error);
         }
         let (exit, advice) = match &error {
-            ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) => (Exit::Usage, ""),
+            ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) | ArchiveError::Link(_) => {
+                (Exit::Usage, "")
+            }
             ArchiveError::Store(_) => (Exit::Infrastructure, "; nothing is lost, try again"),
             ArchiveError::Damaged(_) => (Exit::Invalid, ""),
         };

@@ -1,7 +1,7 @@
 //! Banks that a server hands on and takes in by calls of its own (`export` and `import` of its adapter), where nobody can copy its
 //! folder: each is a file, of which nobody but such a server knows what it says.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use bench_models::backoff::BackoffSettings;
 use bench_proto::{
@@ -123,22 +123,12 @@ fn is_whole(bank: &ArchivedBank, held: u64) -> Result<bool, CliError> {
     }
 }
 
-/// Makes a call again, later each time, while what it meets may pass.
-async fn patiently<T, F>(mut call: impl FnMut() -> F) -> Result<T, Failure>
+/// Makes a call again while what it meets may pass.
+async fn patiently<T, F>(call: impl FnMut() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
-    let mut delays = BackoffSettings::default().delays();
-    for _ in 1..TRIES {
-        match call().await {
-            Err(failure) if failure.class == FailureClass::Transient && failure.code != TOO_SLOW => {
-                let asked = failure.retry_after_ms.map(Duration::from_millis);
-                tokio::time::sleep(delays.next_delay(asked)).await;
-            }
-            ended => return ended,
-        }
-    }
-    call().await
+    BackoffSettings::default().patiently(TRIES, |failure| failure.code != TOO_SLOW, call).await
 }
 
 fn stopped(bank: &ArchivedBank, what: &str, failure: &Failure) -> CliError {

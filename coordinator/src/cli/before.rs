@@ -26,7 +26,7 @@ pub struct InitArgs {
     pub typescript: bool,
 }
 
-/// Verbs of `datasets`.
+/// What is done with datasets: looked at, fetched, checked, made.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DatasetsVerb {
     /// All datasets
@@ -117,7 +117,7 @@ impl From<GeneratedForm> for bench_datasets::Form {
     }
 }
 
-/// Verbs of `models`.
+/// What is asked of the table of prices that is built in.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ModelsVerb {
     /// Models with a known price: dollars per million tokens, context, token encoding, parameters, and where the price is from
@@ -131,7 +131,7 @@ pub enum ModelsVerb {
     },
 }
 
-/// Verbs of `prices`.
+/// What is done with a file of prices.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PricesVerb {
     /// Read prices from LiteLLM's public table into a price file: shows what differs, and writes with --yes
@@ -158,7 +158,7 @@ pub struct PricesUpdateArgs {
     pub json: bool,
 }
 
-/// Verbs of `systems`.
+/// What is done with a memory system before a run.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SystemsVerb {
     /// All memory systems and what they can do
@@ -208,7 +208,7 @@ pub enum SystemsVerb {
     },
 }
 
-/// Verbs of `config`.
+/// What is asked of the effective values, and of where each comes from.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConfigVerb {
     /// Effective settings and where each comes from

@@ -36,7 +36,7 @@ pub struct ExportArgs {
     pub texts: Option<ArchivedTexts>,
 }
 
-/// Which archive.
+/// Where an archive is: a folder or a bucket; without a word that of the settings.
 #[derive(Debug, Clone, Args)]
 pub struct ArchiveAt {
     /// Folder, or s3://BUCKET/PATH, gs://…, az://… [env: BENCH_ARCHIVE_URL]
@@ -50,7 +50,7 @@ pub struct SiteArgs {
     /// Folder of the pages: a new or empty one, or that of earlier pages, which are renewed
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Which archive
+    /// The archive whose runs stand on the pages
     #[command(flatten)]
     pub at: ArchiveAt,
     /// What others have published on each dataset stands beside our results, marked as unverified
@@ -72,7 +72,7 @@ pub enum ArchivedTexts {
     Never,
 }
 
-/// Verbs of `archive`.
+/// What is done with finished runs in a folder or a bucket.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ArchiveVerb {
     /// Bring a finished run, or all runs of a matrix or of repeats, into the archive; may be repeated
@@ -83,7 +83,7 @@ pub enum ArchiveVerb {
         /// setting archive.texts, which is by-licence]
         #[arg(long, value_enum, value_name = "WHEN")]
         texts: Option<ArchivedTexts>,
-        /// Which archive
+        /// The archive that they go to
         #[command(flatten)]
         at: ArchiveAt,
         /// JSON on standard output
@@ -92,7 +92,7 @@ pub enum ArchiveVerb {
     },
     /// All archived runs, oldest first
     List {
-        /// Which archive
+        /// The archive that is listed
         #[command(flatten)]
         at: ArchiveAt,
         /// JSON on standard output
@@ -103,7 +103,7 @@ pub enum ArchiveVerb {
     Fetch {
         /// Run: its id, name, start or end of the id, or `latest`; or the id of a matrix, for all of its runs
         run: String,
-        /// Which archive
+        /// The archive that it comes from
         #[command(flatten)]
         at: ArchiveAt,
         /// Where the files go [default: $BENCH_HOME/runs/RUN]
@@ -124,7 +124,7 @@ pub enum ArchiveVerb {
     Verify {
         /// Run: its id, name, start or end of the id, or `latest`; all without one
         run: Option<String>,
-        /// Which archive
+        /// The archive that is checked
         #[command(flatten)]
         at: ArchiveAt,
         /// JSON on standard output
@@ -134,7 +134,7 @@ pub enum ArchiveVerb {
     /// Scores over time with their intervals; a line has the runs of one system that were asked and graded alike,
     /// whatever its version, settings and number of hits were
     Trajectory {
-        /// Which archive
+        /// The archive whose scores these are
         #[command(flatten)]
         at: ArchiveAt,
         /// Only this dataset
@@ -158,7 +158,7 @@ pub enum ArchiveVerb {
         /// Run: its id, name, start or end of the id, or `latest`
         #[arg(default_value = "latest")]
         run: String,
-        /// Which archive
+        /// The archive that the badge is about
         #[command(flatten)]
         at: ArchiveAt,
     },

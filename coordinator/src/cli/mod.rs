@@ -123,7 +123,7 @@ impl Verb {
     }
 }
 
-/// The verbs.
+/// What the program is to do; docs of a variant are its line in `--help`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Plan a run, estimate it, start it; waits with live progress

@@ -1,17 +1,10 @@
 //! The command line read, with numbers that are refused in words that say what would be taken.
 
-use std::{
-    error::Error as _,
-    ffi::OsString,
-    io::{ErrorKind as IoErrorKind, Write as _},
-};
+use std::io::{ErrorKind as IoErrorKind, Write as _};
 
 use bench_proto::text::acts;
 use bench_settings::numbers;
-use clap::{
-    Parser as _,
-    error::{ContextKind, ContextValue},
-};
+use clap::Parser as _;
 
 use super::{Cli, Several};
 
@@ -24,7 +17,7 @@ pub fn parse() -> Cli {
         cli.several = several;
         cli
     });
-    parsed.unwrap_or_else(|error| match number_problem(&error, &words) {
+    parsed.unwrap_or_else(|error| match numbers::problem(&error, &words) {
         Some(problem) => {
             crate::out::note(&format!("error: {problem}\n\nFor more information, try '--help'."));
             std::process::exit(2)
@@ -53,22 +46,15 @@ fn end(error: &clap::Error) -> ! {
     std::process::exit(code)
 }
 
-/// What is wrong with a number among the words that were typed, where that is what an error is about.
-fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn problem(words: &str) -> Option<String> {
         let line: Vec<OsString> = ["bench-coord"].into_iter().chain(words.split(' ')).map(OsString::from).collect();
-        number_problem(&Cli::try_parse_from(&line).expect_err("is refused"), &line)
+        numbers::problem(&Cli::try_parse_from(&line).expect_err("is refused"), &line)
     }
 
     #[test]
@@ -87,16 +73,16 @@ mod tests {
             "compare a b --tolerance 2%",
         ];
         insta::assert_snapshot!(refused.map(|words| problem(words).unwrap_or_default()).join("\n"), @r"
-        '-5': no number below 0 is taken here
+        --concurrency: '-5': no number below 0 is taken here
         --concurrency <N>: '1.5' is no whole number
         --concurrency <N>: '99999999999999999999' is too large
         --top-k <K>: '99999999999' is too large
         --top-k <K>: '-1': no number below 0 is taken here
         --limit <LIMIT>: '0' is too small
-        '-0.1': no number below 0 is taken here
+        --floor: '-0.1': no number below 0 is taken here
         --limit <N>: '-5': no number below 0 is taken here
-        '-1,2': no number below 0 is taken here
-        '-5d': no number below 0 is taken here
+        --price: '-1,2': no number below 0 is taken here
+        --since: '-5d': no number below 0 is taken here
         --tolerance <FRACTION>: '2%' is no number; write 0.5, not 0,5 or 50%
         ");
         assert_eq!(problem("submit --no-such-flag"), None, "is no number");

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use bench_proto::call::Phase;
 use clap::{Args, ValueEnum};
 
-use super::{BankArgs, LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
+use super::{
+    BankArgs, ForkFrom, LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs,
+};
 
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
@@ -88,7 +89,7 @@ pub struct ShowArgs {
     /// The N questions with the worst scores, worst first
     #[arg(long, value_name = "N", conflicts_with = "most")]
     pub worst: Option<usize>,
-    /// Questions whose id, text, expected answer or answer hold this, in large or small letters
+    /// Questions whose id, text, expected answer, answer or error hold this, in large or small letters
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// Questions of this category
@@ -287,38 +288,6 @@ pub struct GateArgs {
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,
-}
-
-/// Where a forked run begins to work by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ForkFrom {
-    /// Recall: banks are taken over
-    Recall,
-    /// Answer: recalls too
-    Answer,
-    /// Judge: answers too; deterministic scorers run again for nothing
-    Judge,
-}
-
-impl ForkFrom {
-    /// The phase as people read it, and as it is stored.
-    pub(crate) const fn phase(self) -> &'static str {
-        match self {
-            Self::Recall => "recall",
-            Self::Answer => "answer",
-            Self::Judge => "judge",
-        }
-    }
-}
-
-impl From<ForkFrom> for Phase {
-    fn from(from: ForkFrom) -> Self {
-        match from {
-            ForkFrom::Recall => Self::Recall,
-            ForkFrom::Answer => Self::Answer,
-            ForkFrom::Judge => Self::Judge,
-        }
-    }
 }
 
 /// A run made from another: flags of `rejudge` and `rescore`.

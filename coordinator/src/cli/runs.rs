@@ -2,14 +2,46 @@
 
 use std::path::PathBuf;
 
-use bench_proto::spec::BanksAfter;
-use clap::{Args, Subcommand};
+use bench_proto::{call::Phase, spec::BanksAfter};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Display, ForkFrom};
+use super::Display;
 use crate::standing::naming;
 
 /// Most repeats of one group.
 pub(crate) const MOST_REPEATS: i64 = 1_000;
+
+/// Where a forked run begins to work by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ForkFrom {
+    /// Recall: banks are taken over
+    Recall,
+    /// Answer: recalls too
+    Answer,
+    /// Judge: answers too; deterministic scorers run again for nothing
+    Judge,
+}
+
+impl ForkFrom {
+    /// The phase as people read it, and as it is stored.
+    pub(crate) const fn phase(self) -> &'static str {
+        match self {
+            Self::Recall => "recall",
+            Self::Answer => "answer",
+            Self::Judge => "judge",
+        }
+    }
+}
+
+impl From<ForkFrom> for Phase {
+    fn from(from: ForkFrom) -> Self {
+        match from {
+            ForkFrom::Recall => Self::Recall,
+            ForkFrom::Answer => Self::Answer,
+            ForkFrom::Judge => Self::Judge,
+        }
+    }
+}
 
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
@@ -470,7 +502,7 @@ impl SampleArgs {
     }
 }
 
-/// A run.
+/// The run that a verb without further flags is about.
 #[derive(Debug, Clone, Args)]
 pub struct RunArg {
     /// Run: its id, name, start or end of the id, or `latest`
@@ -603,6 +635,9 @@ pub struct RenameArgs {
     /// The new name
     #[arg(value_name = "NAME", value_parser = naming::check_name)]
     pub name: String,
+    /// What was done as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tag`.
@@ -616,6 +651,9 @@ pub struct TagArgs {
     /// Take them away instead
     #[arg(long)]
     pub remove: bool,
+    /// The tags that the run has then as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `delete`.
@@ -633,7 +671,7 @@ pub struct DeleteArgs {
 }
 
 /// Verdicts by which runs are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListedVerdict {
     /// All rules that could be checked hold
     Valid,

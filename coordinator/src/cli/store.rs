@@ -159,7 +159,7 @@ pub struct MigrateArgs {
     pub pool: Vec<String>,
 }
 
-/// Verbs of `dead`.
+/// What is done with messages that no worker can read.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DeadVerb {
     /// How many there are, and why; the oldest first

@@ -52,6 +52,9 @@ fn is_plain(c: char) -> bool {
 
 /// Ids and names of the newest runs and groups, each with what was measured.
 async fn runs(app: &App) -> Vec<(String, String)> {
+    if app.check_links().is_err() {
+        return Vec::new();
+    }
     let Ok(store) = app.open_store().await else { return Vec::new() };
     let filter = RunFilter { limit: Some(OFFERED_RUNS), ..RunFilter::default() };
     words_of(store.list_runs(&filter).await.unwrap_or_default())

@@ -97,7 +97,7 @@ const ASKED_IN_ZSH: &str = r#"_bench-coord_WHAT() {
 const RUNS: [&str; 4] = ["RUN", "RUNS", "AUDIT", "BASELINE"];
 
 /// An argument that `complete` knows words for, and where it stands.
-struct Asked {
+struct CompletedArgument {
     what: Completed,
     /// Its verb, with those above it.
     verb: Vec<String>,
@@ -108,7 +108,7 @@ struct Asked {
 }
 
 /// The arguments of all verbs that `complete` knows words for.
-fn asked(command: &Command, verb: &[String]) -> Vec<Asked> {
+fn asked(command: &Command, verb: &[String]) -> Vec<CompletedArgument> {
     let mut all = Vec::new();
     let is_run = |arg: &Arg| {
         let names = arg.get_value_names().unwrap_or_default();
@@ -124,7 +124,7 @@ fn asked(command: &Command, verb: &[String]) -> Vec<Asked> {
             _ => continue,
         };
         let is_followed = what == Completed::Runs && goes_on;
-        all.push(Asked {
+        all.push(CompletedArgument {
             what,
             verb: verb.to_vec(),
             flag: arg.get_long().map(|long| format!("--{long}")),
@@ -296,7 +296,7 @@ fn for_fish(script: String) -> String {
     let offers = |what| format!(" -f -a '(bench-coord complete {} 2>/dev/null)'", word(what));
     let asked = asked(&Cli::command(), &[]);
     let with_flags = script.lines().map(|line| {
-        let is_of = |asked: &&Asked| {
+        let is_of = |asked: &&CompletedArgument| {
             let flag = asked.flag.as_ref().and_then(|flag| flag.strip_prefix("--"));
             flag.is_some_and(|flag| line.contains(&format!(" -l {flag} ")) && line.ends_with(" -r"))
         };

@@ -40,6 +40,8 @@ pub(super) fn trust(cli: &Cli) -> CliResult {
     if app.home_is_strange() {
         app.trust_home()?;
         out::note(&format!("{} is taken as your own until another takes its place", home.display()));
+        // the word is for the home, not for where what lies in it may lead
+        app.check_links()?;
     } else if file.is_none() {
         let why =
             format!("there is no {DEFAULT_FILE} in this folder, and nothing in {} that wants a word", home.display());

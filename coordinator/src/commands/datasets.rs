@@ -142,7 +142,7 @@ async fn blocking<T: Send + 'static>(
     let options = options(app, name, path);
     let name = name.to_owned();
     let done = tokio::task::spawn_blocking(move || work(&name, options)).await;
-    Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")).because(e))??)
+    Ok(done.map_err(|e| CliError::internal_fault("working on the files of a dataset", e))??)
 }
 
 /// Names of the datasets whose files are on this machine: what `--dataset all` means. Generated ones are of any size, and named.

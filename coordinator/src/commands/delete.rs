@@ -39,7 +39,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     check_needed(store, &runs).await?;
     store.may(Right::Delete).await?;
     for run in &runs {
-        out::note(&told(store, run).await?);
+        out::note(&told(store, run, args.yes).await?);
     }
     confirm(args.yes, runs.len()).await?;
     // nobody goes on with one of them meanwhile
@@ -89,12 +89,12 @@ async fn chosen(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, 
     Ok(runs)
 }
 
-/// A run in a line, with what stays of it elsewhere.
-async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
+/// A run in a line, with what stays of it elsewhere; who is still to say a word is told what can be done about that first.
+async fn told(store: &dyn Store, run: &RunRow, is_said: bool) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
     let stays = match own_banks(store, run).await?.is_empty() {
         true => String::new(),
-        false => format!("; its banks stay in {}, {}", run.spec.system.name, how_banks_go(run.state, &run.run_id)),
+        false => banks_that_stay(run, is_said),
     };
     Ok(format!(
         "{}{name}: {} · {} · {}, {} of {} questions, {}{stays}",
@@ -129,6 +129,12 @@ fn lowered(before: &Limits, now: &Limits) -> Option<String> {
         return Some(cap.to_string());
     }
     now.max_cost.filter(|_| now.max_cost != before.max_cost).map(|cap| dollars(cap.usd()))
+}
+
+/// What is said of banks that stay; how they go while there is time for it.
+fn banks_that_stay(run: &RunRow, is_said: bool) -> String {
+    let stay = format!("; its banks stay in {}", run.spec.system.name);
+    if is_said { stay } else { format!("{stay}, {}", how_banks_go(run.state, &run.run_id)) }
 }
 
 /// How the banks of a run are removed, which only a run that has ended lets go.
@@ -174,7 +180,21 @@ async fn remove_files(app: &App, run: &RunRow) {
 
 #[cfg(test)]
 mod tests {
+    use bench_store::conformance;
+
     use super::*;
+
+    #[tokio::test]
+    async fn who_has_said_yes_is_not_told_what_could_have_been_done_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let _ = store.create_run(&conformance::new_run("r")).await.expect("is created");
+        let run = store.run_by_id(&RunId("r".to_owned())).await.expect("is read").expect("is there");
+        let system = &run.spec.system.name;
+        assert_eq!(banks_that_stay(&run, true), format!("; its banks stay in {system}"));
+        let asked = banks_that_stay(&run, false);
+        assert!(asked.ends_with("`bench-coord banks remove r` first removes them"), "{asked}");
+    }
 
     #[test]
     fn banks_of_a_run_that_can_go_on_are_removed_after_it_was_cancelled() {

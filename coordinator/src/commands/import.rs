@@ -36,8 +36,11 @@ use crate::{
 };
 
 /// Prints the known forms.
-pub(super) fn show_forms() -> Exit {
-    out::words(&forms::listing());
+pub(super) fn show_forms(json: bool) -> Exit {
+    match json {
+        true => out::json(&forms::as_json()),
+        false => out::words(&forms::listing()),
+    }
     Exit::Done
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::{judging::evidence::keep_evidence, planting::Kind};
+use bench_grading::{judging::rubric::keep_evidence, planting::Kind};
 use bench_plan::{Preset, SampleRequest, SampledBank};
 use bench_proto::{
     audit::PLANTED_SYSTEM,

@@ -1,8 +1,12 @@
 //! `list`: runs, newest first, and which of them are looked for; `list GROUP`: the runs of a group.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use bench_proto::{ids::random_end, summary::Verdict};
+use bench_proto::{
+    ids::random_end,
+    nearest::{did_you_mean, nearest},
+    summary::{LABEL_SIMULATED_ANSWERER, LABEL_SIMULATED_JUDGE, Verdict},
+};
 use bench_store::{RunFilter, RunRow, Store};
 
 use crate::{
@@ -24,6 +28,9 @@ use crate::{
 
 /// Prints the newest runs of the store that are looked for, one a line, and each group as one; or the runs of one group.
 pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
+    if args.tag.iter().any(|tag| tag.trim().is_empty()) {
+        return Err(CliError::usage("no tag is named for --tag (an empty word, as of a variable that is not set)"));
+    }
     let store = app.open_store().await?;
     let (runs, sizes) = candidates(store.as_ref(), args).await?;
     // all runs of a group are shown, unless less is asked for
@@ -49,7 +56,8 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     if args.json {
         out::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>());
     } else if listed.is_empty() {
-        out::note(&nothing(args.chooses() || args.run.is_some(), &store.describe()));
+        let meant = probably_meant(store.as_ref(), args).await?;
+        out::note(&nothing(args.chooses() || args.run.is_some(), &store.describe(), meant.as_deref()));
     } else {
         out::result(&table_of(&lines_of(args, &listed, &sizes), out::view().width));
         if are_more && args.limit.is_none() {
@@ -71,11 +79,29 @@ fn lines_of<'a>(args: &ListArgs, listed: &'a [Listed], sizes: &GroupSizes) -> Ve
 }
 
 /// What is said where nothing is listed: what is looked for and not found may be there otherwise.
-fn nothing(chooses: bool, store: &str) -> String {
+fn nothing(chooses: bool, store: &str, meant: Option<&str>) -> String {
+    let meant = meant.map_or_else(|| "; ".to_owned(), |meant| format!(", {meant} "));
     match chooses {
-        true => format!("no such runs in {store}; `bench-coord list` shows all"),
+        true => format!("no such runs in {store}{meant}`bench-coord list` shows all"),
         false => format!("no runs in {store}; `bench-coord submit` starts one"),
     }
+}
+
+/// The dataset, the system or the tag that was probably meant, where no run has the one that is named.
+async fn probably_meant(store: &dyn Store, args: &ListArgs) -> Result<Option<String>, CliError> {
+    if args.dataset.is_none() && args.system.is_none() && args.tag.is_empty() {
+        return Ok(None);
+    }
+    let runs = store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await?;
+    let looked_for: [(&[String], BTreeSet<&str>); 3] = [
+        (args.dataset.as_slice(), runs.iter().map(|run| run.spec.dataset.name.as_str()).collect()),
+        (args.system.as_slice(), runs.iter().map(|run| run.spec.system.name.as_str()).collect()),
+        (args.tag.as_slice(), runs.iter().flat_map(|run| &run.tags).map(String::as_str).collect()),
+    ];
+    Ok(looked_for.iter().find_map(|(names, known)| {
+        let unknown = names.iter().find(|name| !known.contains(name.as_str()))?;
+        did_you_mean(&nearest(unknown, known.iter().copied()))
+    }))
 }
 
 /// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides. With them
@@ -128,11 +154,27 @@ fn shown_id(id: &str, width: Option<usize>) -> &str {
     random_end(id).filter(|_| is_narrow(width)).unwrap_or(id)
 }
 
-/// What a run was made from as it is shown: `answer of` and the id.
-fn shown_source(source: &str, width: Option<usize>) -> String {
-    source
-        .split_once(" of ")
-        .map_or_else(|| source.to_owned(), |(phase, id)| format!("{phase} of {}", shown_id(id, width)))
+/// What a run was made from as it is shown: `answer of` and the id. A narrow terminal has room for what kind of run that makes it.
+fn shown_source(source: &str, width: Option<usize>) -> &str {
+    match source.contains(" of ") && is_narrow(width) {
+        true => "fork",
+        false => source,
+    }
+}
+
+/// Marks of a result as they are shown. A narrow terminal has room for the one that must be seen: who is not one of a rehearsal answers
+/// is told in a column of its own, or nowhere.
+fn shown_labels(labels: &[String], width: Option<usize>) -> String {
+    match is_narrow(width) {
+        true if labels
+            .iter()
+            .any(|label| [LABEL_SIMULATED_ANSWERER, LABEL_SIMULATED_JUDGE].contains(&label.as_str())) =>
+        {
+            "simulated".to_owned()
+        }
+        true => String::new(),
+        false => labels.join(", "),
+    }
 }
 
 /// A score as it is shown: narrower terminals show the figure alone, and whose counting it is by where that is not ours.
@@ -222,10 +264,22 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
         "cost",
         "name",
         "source",
+        "labels",
     ])
     .of_short_texts()
-    .alike(&["status", "dataset", "answerer", "system", "judge"])
-    .sparing(&["created", "questions", "answerer", "source", "dataset", "judge", "cost", "system", "name"]);
+    .alike(&["status", "dataset", "answerer", "system", "judge", "labels"])
+    .sparing(&[
+        "created",
+        "questions",
+        "answerer",
+        "dataset",
+        "judge",
+        "system",
+        "cost",
+        "labels",
+        "source",
+        "name",
+    ]);
     for line in lines {
         let Some(each) = line.runs.first() else { continue };
         let ended: i64 = line.runs.iter().map(|each| each.run.counters.ended()).sum();
@@ -248,7 +302,8 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
             shown_score(&scored(line), counted_as(line), width),
             spent(line),
             line.name().unwrap_or_default().to_owned(),
-            each.source.as_deref().map(|source| shown_source(source, width)).unwrap_or_default(),
+            each.source.as_deref().map(|source| shown_source(source, width)).unwrap_or_default().to_owned(),
+            shown_labels(&line.of_all(Listed::labels), width),
         ]);
     }
     render(&table)
@@ -269,8 +324,17 @@ mod tests {
             "whoever reads a pipe gets all of it"
         );
         let source = format!("answer of {drawn}");
-        assert_eq!(shown_source(&source, Some(80)), "answer of 0123456789ab");
-        assert_eq!([shown_source(&source, None), shown_source("import", Some(80))], [source.as_str(), "import"]);
+        assert_eq!([Some(80), None].map(|width| shown_source(&source, width)), ["fork", source.as_str()]);
+        assert_eq!([Some(80), None].map(|width| shown_source("import", width)), ["import"; 2]);
+    }
+
+    #[test]
+    fn a_rehearsal_is_marked_in_every_width() {
+        let labels = [LABEL_SIMULATED_ANSWERER, LABEL_SIMULATED_JUDGE].map(str::to_owned);
+        let shown = [Some(80), None].map(|width| shown_labels(&labels, width));
+        assert_eq!(shown, ["simulated", "simulated answerer, simulated judge"]);
+        let demo = ["demo answerer".to_owned()];
+        assert_eq!([Some(80), None].map(|width| shown_labels(&demo, width)), ["", "demo answerer"]);
     }
 
     #[test]
@@ -284,7 +348,9 @@ mod tests {
 
     #[test]
     fn runs_that_are_not_found_are_no_reason_to_start_one() {
-        assert_eq!(nothing(true, "s"), "no such runs in s; `bench-coord list` shows all");
-        assert_eq!(nothing(false, "s"), "no runs in s; `bench-coord submit` starts one");
+        assert_eq!(nothing(true, "s", None), "no such runs in s; `bench-coord list` shows all");
+        let meant = nothing(true, "s", Some("did you mean 'locomo'?"));
+        assert_eq!(meant, "no such runs in s, did you mean 'locomo'? `bench-coord list` shows all");
+        assert_eq!(nothing(false, "s", None), "no runs in s; `bench-coord submit` starts one");
     }
 }

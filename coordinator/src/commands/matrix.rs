@@ -1,45 +1,33 @@
 //! `matrix FILE`, and `submit` with several systems, presets or datasets: plans every cell of a matrix, estimates all of them, and starts them as one group.
 
-use std::{collections::BTreeSet, ffi::OsString, sync::Arc};
+use std::{ffi::OsString, sync::Arc};
 
-use bench_proto::{ids::RunId, money::PicoUsd, redact, spec::RunSpec, usage_cap::UsageCap};
+use bench_proto::{money::PicoUsd, redact};
 use bench_settings::bounded;
-use bench_store::Store;
-use bench_systems::registry;
 use clap::Parser as _;
 use serde_json::json;
 
 use crate::{
     app::{App, Deployment},
-    cli::{Cli, GlobalArgs, MatrixArgs, MeterArgs, NamingArgs, OutputArgs, Several, SubmitArgs, Verb},
+    cli::{Cli, GlobalArgs, MatrixArgs, NamingArgs, OutputArgs, Several, SubmitArgs, Verb},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
         amounts::{counted, dollars},
         tables::{render, table},
     },
-    planning::{
-        matrix::{Cell, Matrix},
-        self_check,
-    },
+    planning::matrix::{Cell, Matrix},
     results,
     runs::{
-        controls::PlannedGroup,
         estimate::{Counting, RunEstimate},
         group::{
             self,
+            cells::{self, CellLine, estimates, keep_usage_cap, no_submit, plan_all},
             matrix::{PlannedCell, Wanted},
         },
-        start::{check_detach, check_meter_address, check_servers, confirm, prepare_repeats},
+        start::check_detach,
     },
-    standing::{group::RunsOfGroup, naming::check_new},
 };
-
-/// A cell with the command line that it stands for.
-pub(super) struct CellLine {
-    cell: Cell,
-    line: Cli,
-}
 
 /// A matrix whose cells are command lines.
 pub(super) struct Lines {
@@ -133,7 +121,7 @@ fn submit_of(matrix: &Matrix, cell: &Cell, words: &[OsString]) -> Result<(Global
     })?;
     match parsed.verb {
         Verb::Submit(submit) | Verb::Estimate(submit) => Ok((parsed.global, submit)),
-        _ => Err(matrix.of_cell(cell, CliError::usage("its flags are none of `submit`"))),
+        _ => Err(matrix.of_cell(cell, no_submit())),
     }
 }
 
@@ -206,123 +194,9 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
     group::check_no_run(store.as_ref(), &run_id).await?;
     let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
     if wanted.grows() {
-        check(&matrix, &mut wanted, store.as_ref()).await?;
+        cells::check(&matrix, &mut wanted, store.as_ref()).await?;
     }
     group::matrix::go_on(app, &store, wanted, (&output, detach)).await
-}
-
-/// A matrix that exists and is capped in calls or tokens stays so, unless a cap is given: models without a price are planned under it.
-async fn keep_usage_cap(store: &dyn Store, id: &RunId, cells: &mut [CellLine]) -> Result<(), CliError> {
-    let Some(group) = RunsOfGroup::of_id(store, id).await? else { return Ok(()) };
-    let Some(cap) = group.runs.first().and_then(|run| run.spec.limits.max_usage) else { return Ok(()) };
-    for cell in cells {
-        let Verb::Submit(submit) = &mut cell.line.verb else { continue };
-        let said = submit.limits.max_cost.get_or_insert_with(|| format!("{}{}", cap.most, cap.unit.name()));
-        if UsageCap::parse(said).is_none_or(|said| said.unit != cap.unit) {
-            return Err(group::matrix::other_unit(id, Some(cap)));
-        }
-    }
-    Ok(())
-}
-
-/// Looks at whoever will be asked, asks the person, and checks the graders: for the cells of which runs are to be created.
-async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Result<(), CliError> {
-    let new: Vec<(&PlannedCell, u32)> =
-        wanted.cells.iter().filter(|of| !of.missing.is_empty()).map(|of| (of, of.missing.len() as u32)).collect();
-    let name = wanted.cells.first().and_then(|of| of.args.naming.name.as_deref());
-    check_new(store, name, &wanted.id).await?;
-    for (of, _) in &new {
-        let checked = check_servers(&of.app, store, &of.planned.measured.spec, false).await;
-        checked.map_err(|error| matrix.of_cell(&of.cell, error))?;
-    }
-    let runs = new.iter().map(|(_, runs)| u64::from(*runs)).sum();
-    let (cells, runs) = (counted(new.len() as u64, "cell"), counted(runs, "run"));
-    let (total, each) = estimates(new, Counting::Rough).await?;
-    if let Some((first, _)) = each.first() {
-        confirm(&total, &first.planned.measured.spec, &first.args).await?;
-    }
-    out::note(&format!("matrix {}: {cells}, {runs} to make\n{}", wanted.id, total.line()));
-    for of in &mut wanted.cells {
-        if of.missing.is_empty() {
-            continue;
-        }
-        let checked = self_check::run(&of.planned.measured).await;
-        of.graders = Some(checked.map_err(|error| matrix.of_cell(&of.cell, error))?);
-    }
-    Ok(())
-}
-
-/// Takes the meter from a cell whose memory system is part of this program, and names the system: beside others that are metered it
-/// needs none.
-fn leave_unmetered(verb: &mut Verb) -> Option<String> {
-    let Verb::Submit(args) = verb else { return None };
-    let system = args.system.clone().filter(|name| args.meter.meter && registry::find(name).is_ok())?;
-    args.meter = MeterArgs::default();
-    Some(system)
-}
-
-/// Plans every cell; cells on the same data share it.
-async fn plan_all(
-    matrix: &Matrix,
-    cells: Vec<CellLine>,
-    (repeats, will_call): (u32, bool),
-    apps: &mut Vec<Arc<App>>,
-) -> Result<Vec<PlannedCell>, CliError> {
-    let (mut all, mut has_controls) = (Vec::<PlannedCell>::with_capacity(cells.len()), false);
-    let mut unmetered = BTreeSet::new();
-    for CellLine { cell, mut line } in cells {
-        unmetered.extend(leave_unmetered(&mut line.verb));
-        let Verb::Submit(args) = &line.verb else { return Err(CliError::usage("its flags are none of `submit`")) };
-        let in_cell = |error| matrix.of_cell(&cell, error);
-        if args.stop_when.is_some() {
-            return Err(in_cell(CliError::usage(
-                "--stop-when: runs of a group are held against each other on all of their questions; leave it out",
-            )));
-        }
-        let app = Arc::new(App::load(&line).map_err(in_cell)?);
-        apps.push(Arc::clone(&app));
-        let mut planned = PlannedGroup::plan(&app, args, will_call).await.map_err(in_cell)?;
-        has_controls |= !planned.controls.is_empty();
-        planned.controls.clear();
-        if repeats > 1 {
-            prepare_repeats(args, &mut planned).map_err(in_cell)?;
-        }
-        let own = &planned.measured.spec.dataset;
-        if let Some(same) = all.iter().find(|other| other.planned.measured.spec.dataset == *own) {
-            planned.measured.dataset = Arc::clone(&same.planned.measured.dataset);
-        }
-        let (args, missing) = (args.as_ref().clone(), (1..=repeats).collect());
-        all.push(PlannedCell { cell, app, args, planned, graders: None, missing });
-    }
-    if !unmetered.is_empty() {
-        let systems = unmetered.into_iter().collect::<Vec<_>>().join(", ");
-        out::note(&format!("--meter: cells of {systems} have no meter, for what they call is counted already"));
-    }
-    let specs: Vec<&RunSpec> = all.iter().map(|cell| &cell.planned.measured.spec).collect();
-    if let Some(first) = all.first() {
-        check_meter_address(&first.app, &specs, repeats)?;
-    }
-    if has_controls {
-        out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");
-    }
-    Ok(all)
-}
-
-/// The estimate of some runs of each cell together, and that of each cell.
-async fn estimates(
-    cells: Vec<(&PlannedCell, u32)>,
-    counting: Counting,
-) -> Result<(RunEstimate, Vec<(&PlannedCell, RunEstimate)>), CliError> {
-    let (mut total, mut each) = (None::<RunEstimate>, Vec::new());
-    for (of, runs) in cells {
-        let one = RunEstimate::of_group(&of.app, &of.planned, counting).await.repeated(runs);
-        match &mut total {
-            None => total = Some(one.clone()),
-            Some(total) => total.and(&one),
-        }
-        each.push((of, one));
-    }
-    total.map(|total| (total, each)).ok_or_else(|| CliError::usage("the matrix has no cell"))
 }
 
 /// Prints what a matrix would be and cost.

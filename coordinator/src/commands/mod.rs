@@ -1,7 +1,17 @@
 //! One verb, one file: it reads its flags, calls the rooms below, prints, and names the exit code. Verbs do not use each other;
 //! what two of them need is in `runs`, `comparison`, `results` or `standing`.
 //!
-//! `run` is where all of them begin. To add a verb: a file here, its flags and a line of `Verb` in `cli`, and a line below.
+//! | group | verbs |
+//! |---|---|
+//! | runs | `submit`, `matrix`, `resume`, `status`, `list`, `watch`, `pause`, `cancel`, `retry`, `rename`, `tag`, `delete` |
+//! | results | `report`, `show`, `compare`, `gate`, `trace`, `score`, `judge_audit`, `import`, `export`, `archive`, `site` |
+//! | before a run | `init`, `estimate`, `datasets`, `systems`, `models`, `prices`, `load`, `doctor`, `config` |
+//! | the store | `migrate`, `restore`, `gc`, `banks`, `backup` |
+//! | a cluster | `serve`, `probe`, `meter`, `dead` |
+//! | the shell | `completions`, `complete`, `man` |
+//!
+//! `rejudge`, `rescore` and `retry --wrong` are a `submit` with other words, `version` is a line. `run` is where all of them begin. To
+//! add a verb: a file here, its flags and a line of `Verb` in `cli`, and a line below.
 
 #[cfg(feature = "archive")]
 mod archive;
@@ -92,13 +102,16 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
             let is_estimate = matches!(cli.verb, Verb::Estimate(_));
             return of_matrix(&cli, matrix::read_several(args, &several, (&here, is_estimate))?).await;
         }
-        Verb::Import(args) if args.forms => return Ok(import::show_forms()),
+        Verb::Import(args) if args.forms => return Ok(import::show_forms(args.json)),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => return probe::run(url).await,
         _ => {}
     }
     let app = App::load(&cli)?;
+    if home::uses(&cli.verb) {
+        app.check_links()?;
+    }
     if home::acts(&cli.verb) {
         app.check_home().await?;
     }
@@ -120,6 +133,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
 /// A matrix is as many command lines as it has cells: the process has the settings of the first.
 async fn of_matrix(cli: &Cli, lines: matrix::Lines) -> CliResult {
     let app = lines.load_first(cli)?;
+    app.check_links()?;
     if !lines.is_dry_run() {
         app.check_home().await?;
     }

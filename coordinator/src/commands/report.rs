@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bench_aggregate::compare::CompareOptions;
 use bench_proto::{
     comparison::Comparison,
+    ids::random_end,
     summary::{QuestionLine, Summary},
 };
 use bench_report::{
@@ -89,7 +90,9 @@ async fn index(app: &App, args: &ReportArgs) -> CliResult {
     }
     let made = out::times::rfc3339(jiff::Timestamp::now().as_millisecond());
     let rendered = html::index(&store.describe(), &made, &lines).map_err(CliError::infrastructure_of)?;
-    results::write_named(&file, &rendered)?;
+    // of a home nobody has named the files: a link there is replaced, and what it leads to stays
+    let write = if args.output.is_some() { results::write_named } else { results::write_text };
+    write(&file, &rendered)?;
     out::note(&format!("{} runs: {}", listed.len(), file.display()));
     Ok(Exit::Done)
 }
@@ -111,6 +114,14 @@ async fn against(
         false => HashMap::new(),
     };
     Ok((comparison, lines))
+}
+
+/// Says on a screen what a comparison with a baseline comes to: only a page shows the rest of it.
+fn tell_baseline(comparison: Option<&Comparison>) {
+    let Some(comparison) = comparison else { return };
+    out::words(&format!("\n{}", bench_report::comparison::in_a_line(comparison)));
+    let [a, b] = [&comparison.a.id, &comparison.b.id].map(|id| random_end(id).unwrap_or(id));
+    out::note(&format!("`bench-coord compare {a} {b}` shows all of the comparison, --format html as a page"));
 }
 
 /// Why a group is not told as the flags ask, and these flags as they are typed for one of its runs.
@@ -153,6 +164,8 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
             )));
         }
     };
+    // where its files lie, if it has some
+    let own = results::run_folder(app, &group.id, None);
     if group.is_matrix() {
         let report = matrix_report(app, store, group).await?;
         match (&args.output_dir, format) {
@@ -162,9 +175,10 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
             }
             (None, "md") => out::file(out::Kind::Words, &bench_report::matrix::markdown(&report)),
             (None, "html") => {
-                out::file(out::Kind::Words, &bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?);
+                let page = bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?;
+                results::show_page(app, &group.id, &page)?;
             }
-            (None, format) => ending::print_matrix(&report, format == "json", args.full),
+            (None, format) => ending::print_matrix(&report, format == "json", args.full, &own),
         }
         return Ok(Exit::Done);
     }
@@ -178,9 +192,10 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
         "json" => out::json(&report),
         "md" => out::file(out::Kind::Words, &bench_report::repeats::markdown(&report)),
         "html" => {
-            out::file(out::Kind::Words, &bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?);
+            let page = bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?;
+            results::show_page(app, &group.id, &page)?;
         }
-        _ => ending::print(&report, false, args.full),
+        _ => ending::print(&report, false, args.full, &own),
     }
     Ok(Exit::Done)
 }
@@ -259,27 +274,45 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
         trace_url: args.trace_url.as_deref(),
         ..Page::new(&summary, &questions)
     };
-    let render = |page: &Page<'_>, format: &str| match format {
+    show(app, args, &run, &page, (&formats, full))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the result of one run, or writes it into the folder that is named.
+fn show(
+    app: &App,
+    args: &ReportArgs,
+    run: &RunRow,
+    page: &Page<'_>,
+    (formats, full): (&[&str], bool),
+) -> Result<(), CliError> {
+    let render = |format: &str| match format {
         "csv" if args.raw_csv => csv::render_cells(page.summary, csv::Cells::Raw).map_err(CliError::infrastructure_of),
         _ => results::render(page, format),
     };
-    match &args.output_dir {
-        None if formats[0] == results::TERMINAL => out::painted(&results::on_screen(&summary, full)),
-        None if formats[0] == "csv" && args.raw_csv => out::raw(&render(&page, formats[0])?),
-        None => out::file(out::Kind::from_format(formats[0]), &render(&page, formats[0])?),
-        Some(folder) => {
-            for format in formats {
-                let rendered = render(&page, format)?;
-                results::write_text(&folder.join(results::file_name(format)), &rendered)?;
+    let Some(folder) = &args.output_dir else {
+        let format = formats[0];
+        match format {
+            results::TERMINAL => {
+                let own = results::page_in(&results::run_folder(app, &run.run_id, None));
+                out::painted(&results::on_screen(page.summary, full, own.as_deref()));
+                tell_baseline(page.comparison);
             }
-            if let Some(comparison) = &comparison {
-                let plot = bench_report::svg::forest(std::slice::from_ref(comparison));
-                results::write_text(&folder.join("comparison.svg"), &plot)?;
-            }
-            out::note(&format!("report: {}", folder.display()));
+            "html" => results::show_page(app, &run.run_id, &render(format)?)?,
+            "csv" if args.raw_csv => out::raw(&render(format)?),
+            _ => out::file(out::Kind::from_format(format), &render(format)?),
         }
+        return Ok(());
+    };
+    for &format in formats {
+        results::write_text(&folder.join(results::file_name(format)), &render(format)?)?;
     }
-    Ok(Exit::Done)
+    if let Some(comparison) = page.comparison {
+        let plot = bench_report::svg::forest(std::slice::from_ref(comparison));
+        results::write_text(&folder.join("comparison.svg"), &plot)?;
+    }
+    out::note(&format!("report: {}", folder.display()));
+    Ok(())
 }
 
 #[cfg(test)]

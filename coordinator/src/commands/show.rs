@@ -66,13 +66,14 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
         out::json(&value);
         return Ok(Exit::Done);
     }
-    out::words(&question::whole(&line, &missed, &sent));
+    let view = out::view();
+    out::words(&question::whole(&line, &missed, &sent, view.width));
     if run.imported {
         return Ok(Exit::Done);
     }
     let trace = traces::gather(store, run, subject).await?;
     out::result("\nwhere its time went");
-    out::painted(&waterfall::draw(&trace, &run.run_id.0, None, out::view()));
+    out::painted(&waterfall::draw(&trace, &run.run_id.0, None, view));
     Ok(Exit::Done)
 }
 
@@ -112,11 +113,12 @@ impl Wanted<'_> {
         let passed = self.passed(line);
         let has_no_result = matches!(line.outcome, Outcome::InfraError | Outcome::NotRun);
         let holds = |text: &str| self.search.as_ref().is_none_or(|wanted| text.to_lowercase().contains(wanted));
-        let texts = [Some(&line.question_id), Some(&line.question), line.gold.as_ref(), line.answer.as_ref()];
+        let told = [&line.gold, &line.answer, &line.error].map(Option::as_ref);
+        let texts = [Some(&line.question_id), Some(&line.question)].into_iter().chain(told);
         (!self.args.failed || has_no_result || passed == Some(false))
             && self.args.category.as_ref().is_none_or(|wanted| *wanted == line.category)
             && (self.args.worst.is_none() || passed.is_some())
-            && texts.into_iter().flatten().any(|text| holds(text))
+            && texts.flatten().any(|text| holds(text))
             && self.flipped(line)
     }
 
@@ -135,6 +137,9 @@ impl Wanted<'_> {
 }
 
 async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
+    if args.search.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(CliError::usage("no text is named for --search (an empty word, as of a variable that is not set)"));
+    }
     let metric = run.spec.headline_metric();
     let scale = run.spec.metric(&metric);
     let other = match &args.flipped {
@@ -184,6 +189,7 @@ async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
         score: wanted.score(line),
         outcome: line.outcome.name(),
         lost: line.failures.join(", "),
+        error: line.error.clone(),
         question: line.question.clone(),
     };
     out::result(&question::list(&wanted.metric, &kept.iter().map(listed).collect::<Vec<_>>()));

@@ -56,6 +56,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let repeats = args.repeats.filter(|n| *n > 1);
     let spec = &group.measured.spec;
     unused_prices(spec).iter().for_each(|unused| out::note(unused));
+    app.unused_settings(&spec.system.name).iter().for_each(|unused| out::note(unused));
 
     // 2. estimate: calls, tokens, dollars, minutes and the interval to expect
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };

@@ -16,7 +16,8 @@ use bench_systems::{
     },
     check::{self, Outcome},
     policy::{Policy, Refusal, SystemHash},
-    registry, trial,
+    registry,
+    trial::{self, Trial},
 };
 use serde_json::{Value, json};
 
@@ -324,7 +325,8 @@ fn carried(rows: &[Row]) -> Vec<String> {
 fn names_ids(adapter: &Value) -> bool {
     match adapter {
         Value::Object(map) => {
-            let of_hits = |hits: &Value| hits.as_array().is_some_and(|all| all.iter().any(|one| one["id"].is_string()));
+            let is_named = |one: &Value| one["id"].is_string() || one["made_of"].is_string();
+            let of_hits = |hits: &Value| hits.as_array().is_some_and(|all| all.iter().any(is_named));
             map.get("hits").is_some_and(of_hits) || map.values().any(names_ids)
         }
         Value::Array(list) => list.iter().any(names_ids),
@@ -362,14 +364,26 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
         out::json(&document);
         return Ok(Exit::Done);
     }
-    let proof = if tried.proven { "which it has shown" } else { "by its own word" };
-    out::result(&format!("stored in {} ms, {proof}: {text}", tried.stored_ms));
-    out::result(&format!("asked: {question}"));
+    told(&tried, (text, question));
+    out::note(&format!("`bench-coord systems check {given}` tries everything that a run asks of it"));
+    Ok(Exit::Done)
+}
+
+/// How long storing took, and whether anybody but the system says that it is done.
+fn stored(tried: &Trial, text: &str) -> String {
+    let checked = if tried.proven { "checked" } else { "not checked: the system says so" };
+    format!("stored in {} ms ({checked}): {text}", tried.stored_ms)
+}
+
+/// Prints what a trial came to.
+fn told(tried: &Trial, (text, question): (&str, &str)) {
+    out::words(&stored(tried, text));
+    out::words(&format!("asked: {question}"));
     match tried.recall_ms {
         Some(ms) if tried.hits.is_empty() => out::result(&format!("found nothing in {ms} ms")),
         Some(ms) => {
             out::result(&format!("found {} in {ms} ms:", counted(tried.hits.len() as u64, "hit")));
-            let mut table = table(["", "score", "id", "text"]);
+            let mut table = table(["", "score", "id", "text"]).wrapping();
             for (at, hit) in tried.hits.iter().enumerate() {
                 let score = hit.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.4}"));
                 let id = if tried.without_id.contains(&at) { "(no id)" } else { hit.id.as_str() };
@@ -381,10 +395,8 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
         None => out::result("it does not search"),
     }
     if let (Some(answer), Some(ms)) = (&tried.answer, tried.answer_ms) {
-        out::result(&format!("answered in {ms} ms: {}", one_line(answer)));
+        out::words(&format!("answered in {ms} ms: {}", one_line(answer)));
     }
-    out::note(&format!("`bench-coord systems check {given}` tries everything that a run asks of it"));
-    Ok(Exit::Done)
 }
 
 /// Refuses a control, which is told what it finds or finds nothing by design.
@@ -409,7 +421,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let banks = format!("bench-{own}");
     let spec = settings.get(adapter::ADAPTER);
     let names_ids = spec.is_some_and(names_ids);
-    let form = spec.map_or(check::Form::File, check::Form::of_adapter);
+    let form = spec.map_or(check::Form::BuiltIn, check::Form::of_adapter);
     let by_names = registry::finds_by_names(name);
     let told = check::Told { top_k: app.settings().run.top_k, names_ids, by_names, form };
     let interrupts = app.interrupts();
@@ -489,6 +501,22 @@ mod tests {
         let said = carried(&rows);
         assert!(said.iter().any(|line| line.starts_with("  mem0: ") && line.contains("recall ")), "{said:?}");
         assert!(!said.iter().any(|line| line.starts_with("  bm25: ")), "{said:?}");
+    }
+
+    #[test]
+    fn a_trial_says_whether_storing_was_checked() {
+        let trial = |proven| Trial {
+            stored_ms: 7,
+            proven,
+            recall_ms: None,
+            hits: Vec::new(),
+            without_id: Vec::new(),
+            notes: Vec::new(),
+            answer: None,
+            answer_ms: None,
+        };
+        let said = [true, false].map(|proven| stored(&trial(proven), "tea"));
+        assert_eq!(said, ["stored in 7 ms (checked): tea", "stored in 7 ms (not checked: the system says so): tea"]);
     }
 
     #[test]

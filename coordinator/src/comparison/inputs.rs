@@ -1,4 +1,8 @@
 //! Runs to be compared: from the store, or from a folder with a report and its questions.
+//!
+//! In comes what a person names; out comes a [`LoadedRun`] with its settings and summary, which reads its questions when it is asked
+//! ([`LoadedRun::facts`], [`LoadedRun::lines`]). Start reading at [`LoadedRun::named`]: a run of the store, the repeats of a group as
+//! one run, or [`folder`], whose report says less than a store. Texts come last, and for flips alone ([`LoadedRun::fill`]).
 
 use std::{
     borrow::Cow,

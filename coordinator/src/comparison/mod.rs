@@ -1,8 +1,11 @@
 //! Two runs side by side, for `compare`, `gate` and `report --baseline`: how they are paired, and by what.
 //!
 //! In come runs of the store or folders with a report ([`inputs`]); out comes a [`Comparison`], which `bench_aggregate` computes
-//! and `bench_report` prints.
+//! and `bench_report` prints. [`baseline`] is what a gate holds a run against, [`before`] the runs before it that may be that, [`matrix`]
+//! all pairs of a matrix.
 
+pub(crate) mod baseline;
+pub(crate) mod before;
 pub(crate) mod inputs;
 pub(crate) mod matrix;
 mod seeds;

@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 
 use bench_proto::summary::{JudgementLine, QuestionLine, UsageFigures};
+use bench_report::terminal::within;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::out::{
     amounts::{counted, dollars},
     tables,
 };
 
+/// Columns before the lines of a section.
+const INDENT: usize = 2;
 /// Characters of a question in a list.
 const LISTED_CHARACTERS: usize = 60;
 
@@ -31,20 +35,23 @@ pub(crate) struct ListedQuestion {
     pub(crate) outcome: &'static str,
     /// Where it lost, when it failed.
     pub(crate) lost: String,
+    /// What it was told, when it ended in an error.
+    pub(crate) error: Option<String>,
     pub(crate) question: String,
 }
 
 /// A table of questions; `metric` heads their scores.
 #[must_use]
 pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
-    let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "asked"])
+    let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "error", "asked"])
         .sparing(&["category", "outcome"]);
     for question in questions {
         let score = question.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
         let lost = if question.lost.is_empty() { "-" } else { &question.lost };
         let (id, category) = (question.question_id.clone(), question.category.clone());
+        let error = question.error.as_deref().map_or_else(|| "-".to_owned(), |error| cut(error, LISTED_CHARACTERS));
         let asked = cut(&question.question, LISTED_CHARACTERS);
-        table.add_row([id, category, score, question.outcome.to_owned(), lost.to_owned(), asked]);
+        table.add_row([id, category, score, question.outcome.to_owned(), lost.to_owned(), error, asked]);
     }
     tables::render(&table)
 }
@@ -61,14 +68,14 @@ pub(crate) struct Sent {
 }
 
 /// Everything of a question, from what was asked to what it cost and what models were sent; `missed` is the evidence that is not
-/// among its hits.
+/// among its hits, `width` that of the terminal, where there is one.
 #[must_use]
-pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], sent: &[Sent]) -> String {
+pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], sent: &[Sent], width: Option<usize>) -> String {
     let mut text = format!("question {} of bank {}, {}\n", line.question_id, line.bank_id, line.category);
     let mut section = |title: &str, body: &str| {
         let _ = write!(text, "\n{title}\n");
         for row in body.lines() {
-            let _ = writeln!(text, "{}", format!("  {row}").trim_end());
+            let _ = writeln!(text, "{}", format!("{:INDENT$}{row}", "").trim_end());
         }
     };
     section("asked", &line.question);
@@ -79,7 +86,7 @@ pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], sent: &[Sent]) -> St
         let searches = line.searches.iter().map(|search| format!("{} ({})", search.query, counted(search.hits, "hit")));
         section("searched for", &lines(searches));
     }
-    section("hits, best first; * holds evidence", &hits(line));
+    section("hits, best first; * holds evidence", &hits(line, width.map(|width| width.saturating_sub(INDENT))));
     if !missed.is_empty() {
         let text = |missed: &Missed| {
             missed.text.clone().unwrap_or_else(|| "(not in what was stored: its session was left out)".to_owned())
@@ -116,7 +123,8 @@ fn result(line: &QuestionLine) -> String {
     rows.join("\n")
 }
 
-fn hits(line: &QuestionLine) -> String {
+/// The hits one below the other: their texts begin in one column, and go on there.
+fn hits(line: &QuestionLine, width: Option<usize>) -> String {
     if line.retrieved.is_empty() {
         return "(none)".to_owned();
     }
@@ -124,11 +132,39 @@ fn hits(line: &QuestionLine) -> String {
         true => line.evidence_sessions.contains(session),
         false => line.evidence.contains(id),
     };
-    lines(line.retrieved.iter().zip(1..).map(|(hit, rank)| {
+    let scores: Vec<String> =
+        line.retrieved.iter().map(|hit| hit.score.map(score_of_hit).unwrap_or_default()).collect();
+    let of_ids = line.retrieved.iter().map(|hit| hit.id.width()).max().unwrap_or(0);
+    let of_scores = scores.iter().map(|score| score.width()).max().unwrap_or(0);
+    lines(line.retrieved.iter().zip(&scores).zip(1..).map(|((hit, score), rank)| {
         let mark = if is_evidence(&hit.id, &hit.session_id) { '*' } else { ' ' };
-        let score = hit.score.map(|score| format!(" {}", score_of_hit(score))).unwrap_or_default();
-        format!("{rank:>2}{mark} {}{score}  {}", hit.id, hit.text.replace('\n', "\n      "))
+        let id = format!("{}{}", hit.id, " ".repeat(of_ids.saturating_sub(hit.id.width())));
+        let score = if of_scores > 0 { format!(" {score:>of_scores$}") } else { String::new() };
+        let begin = format!("{rank:>2}{mark} {id}{score}  ");
+        // beside long ids a text would have no room
+        let column = Some(begin.width()).filter(|column| width.is_none_or(|width| *column <= width / 2));
+        let column = column.unwrap_or(HITS_BEGIN);
+        let text = match width {
+            Some(width) => below(&hit.text, (begin.width(), column), width),
+            None => hit.text.clone(),
+        };
+        format!("{begin}{}", text.replace('\n', &format!("\n{:column$}", "")))
     }))
+}
+
+/// Columns of a hit's place and mark.
+const HITS_BEGIN: usize = 4;
+
+/// A text in lines that end between words: its first one begins in one column, the others go on below another, or the same.
+fn below(text: &str, (begin, column): (usize, usize), width: usize) -> String {
+    let room = width.saturating_sub(column);
+    // what stands before it takes more of the first line than of the others
+    let before = "\u{a0}".repeat(begin.saturating_sub(column));
+    // a wide gap within a line would be taken for the end of a column
+    let one_blank = |line: &str| line.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let text = text.lines().map(one_blank).collect::<Vec<_>>().join("\n");
+    let lines = within(&format!("{before}{text}"), room);
+    lines.strip_prefix(&before).map_or_else(|| lines.clone(), str::to_owned)
 }
 
 /// A system's own score of a hit, which may be any number: none fills a line.
@@ -225,7 +261,24 @@ mod tests {
             system: "Answer briefly.".to_owned(),
             user: "[1] Ann: My quince is in bloom.\n\nQuestion: What do Ann and Ben both grow?".to_owned(),
         };
-        insta::assert_snapshot!(whole(&line(), &[missed], &[sent]));
+        insta::assert_snapshot!(whole(&line(), &[missed], &[sent], None));
+    }
+
+    #[test]
+    fn texts_of_hits_go_on_in_one_column() {
+        let mut line = line();
+        let words = "Ann: Two words.  And many more of them, as many as three lines of a narrow terminal can hold.";
+        for (hit, id) in line.retrieved.iter_mut().zip(["D1:2", "D10:19"]) {
+            (hit.id, hit.text) = (id.to_owned(), words.to_owned());
+        }
+        for (width, column) in [(80, 18), (50, 18), (34, 4)] {
+            let told = hits(&line, Some(width));
+            let further = told.lines().filter(|line| !line.contains("D1"));
+            let begins: Vec<usize> = further.map(|line| line.len() - line.trim_start().len()).collect();
+            assert!(begins.len() > 1 && begins.iter().all(|begin| *begin == column), "{width}: {begins:?}\n{told}");
+            assert!(told.lines().all(|line| line.width() <= width), "{width}:\n{told}");
+            assert_eq!(told.split_whitespace().filter(|word| *word == "narrow").count(), 2, "{told}");
+        }
     }
 
     #[test]
@@ -241,7 +294,7 @@ mod tests {
         (line.retrieved, line.judgements, line.prompts, line.failures) = Default::default();
         line.scores.clear();
         line.error = Some("provider_down: 503 from api.example".to_owned());
-        insta::assert_snapshot!(whole(&line, &[], &[]));
+        insta::assert_snapshot!(whole(&line, &[], &[], None));
     }
 
     #[test]
@@ -252,6 +305,7 @@ mod tests {
             score,
             outcome: "scored",
             lost: String::new(),
+            error: score.is_none().then(|| "system_refused: recall: mine says: KeyError".to_owned()),
             question: question.to_owned(),
         };
         let questions = [listed("Who?", Some(0.25)), listed(&"é".repeat(70), None)];

@@ -67,7 +67,7 @@ pub(crate) fn of_lines(
         let known = KnownIds::read(&content.bytes)?;
         for (question, gold) in bank.questions.iter().zip(&bank.gold) {
             let task = TaskKey::question(row.bank_no, question.index);
-            let asked = Asked { task, bank_id: &bank.bank_id, known: &known, question, gold };
+            let asked = SampledQuestion { task, bank_id: &bank.bank_id, known: &known, question, gold };
             results.extend(lines.get(&question.question_id).map(|line| asked.result(line, grading)));
         }
     }
@@ -122,7 +122,7 @@ impl KnownIds {
 }
 
 /// A question of the sample.
-struct Asked<'a> {
+struct SampledQuestion<'a> {
     task: TaskKey,
     bank_id: &'a str,
     known: &'a KnownIds,
@@ -130,7 +130,7 @@ struct Asked<'a> {
     gold: &'a GoldRecord,
 }
 
-impl Asked<'_> {
+impl SampledQuestion<'_> {
     fn result(&self, line: &Line, grading: &Grading<'_>) -> Graded {
         let failed = line.grade == Grade::Failed;
         let abstained = line.answer.as_ref().is_some_and(|answer| is_abstention(answer, grading.phrases));

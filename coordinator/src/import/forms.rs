@@ -16,6 +16,8 @@ mod zep;
 
 use std::{borrow::Cow, collections::HashSet, fmt::Write as _, sync::LazyLock};
 
+use serde_json::{Map, Value, json};
+
 use super::{
     lookup::{By, FieldPlace, Fields, Found},
     ours::{Given, Ours},
@@ -179,6 +181,19 @@ pub(crate) fn listing() -> String {
     text
 }
 
+/// The same for programs: each form with its marks, and with the places of each field of ours, best first.
+pub(crate) fn as_json() -> Value {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let form = |Known { form, .. }: &Known| {
+        let places = form.fields.iter().map(|(ours, places)| (ours.name().to_owned(), json!(words(places))));
+        json!({
+            "name": form.name, "about": form.about, "recognised_by": words(form.marks),
+            "fields": places.collect::<Map<_, _>>(), "divided_by": form.scale,
+        })
+    };
+    all().map(form).collect()
+}
+
 /// A name, and words behind it in lines that fit a page.
 fn row(name: &str, words: &str, between: &str) -> String {
     const WIDTH: usize = 100;
@@ -200,8 +215,6 @@ fn row(name: &str, words: &str, between: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn form(records: Value) -> &'static str {
@@ -267,6 +280,10 @@ mod tests {
             assert!(shown.contains(&format!("\n{}: {}", known.name(), known.form.about)), "{shown}");
             let names_a_question = [Ours::QuestionId, Ours::Question, Ours::Index];
             let of = |ours: Ours| !known.places[ours as usize].is_empty();
+            let told = as_json();
+            let told = told.as_array().and_then(|all| all.iter().find(|form| form["name"] == known.name()));
+            let told = told.unwrap_or_else(|| panic!("'{}' is missing", known.name()));
+            assert_eq!(told["fields"].as_object().map(Map::len), Some(known.form.fields.len()), "{told}");
             assert!(names_a_question.into_iter().any(of) && (of(Ours::Answer) || of(Ours::Score)), "{}", known.name());
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn settle(
     Ok(settled)
 }
 
-/// The ids of a bank.
+/// What a file may name of a bank, and how it does.
 #[derive(Debug, Default)]
 struct BankIds {
     bank_id: String,

@@ -168,14 +168,24 @@ pub(super) struct Brought {
     pub(super) foreign: bool,
 }
 
+/// A search of a bank for a made-up memory.
+pub(super) struct MemorySearch<'a> {
+    pub(super) bank: &'a BankRef,
+    /// Number of the bank.
+    pub(super) number: u32,
+    /// The memory.
+    pub(super) fact: &'a Fact,
+    /// By which a memory of another bank is known.
+    pub(super) words: &'a BankWords,
+    /// Hits that are asked for.
+    pub(super) k: u32,
+    /// Memories that the bank holds.
+    pub(super) entries: u32,
+}
+
 /// Searches a bank for a made-up memory.
-pub(super) async fn look_for(
-    system: &dyn MemorySystem,
-    (bank, number): (&BankRef, u32),
-    (fact, words): (&Fact, &BankWords),
-    k: u32,
-    entries: u32,
-) -> Result<Brought, Failure> {
+pub(super) async fn look_for(system: &dyn MemorySystem, search: MemorySearch<'_>) -> Result<Brought, Failure> {
+    let MemorySearch { bank, number, fact, words, k, entries } = search;
     let hits = system.recall(bank, &query(&fact.query, k, entries)).await?.hits;
     let mut with_it: Vec<&str> =
         hits.iter().map(|hit| hit.text.trim()).filter(|text| text.contains(&fact.sign)).collect();

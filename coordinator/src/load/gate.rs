@@ -62,7 +62,18 @@ pub(crate) fn gated(
     }
     let mut checks = ceilings(measured, &args.ceiling);
     if !args.ceiling.is_empty() && checks.is_empty() {
-        return Err(CliError::new(Exit::Invalid, "nothing was measured that --ceiling is about"));
+        let named: Vec<String> = args.ceiling.iter().map(ToString::to_string).collect();
+        let has = match measured {
+            Measured::Load(_) => "this load has no step",
+            Measured::Stress(_) => "this suite has no round of recalls",
+        };
+        return Err(CliError::new(
+            Exit::Invalid,
+            format!(
+                "--ceiling {}: {has} whose latencies could be held against it: measure a whole one, or give the file of one to --merge",
+                named.join(",")
+            ),
+        ));
     }
     if let Some(baseline) = baseline {
         checks.extend(against(measured, baseline, args.ratio)?);

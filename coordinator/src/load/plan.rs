@@ -8,7 +8,8 @@ use bench_load::{
     pacer::MOST_IN_FLIGHT,
     result::Plan,
 };
-use bench_proto::ids::Sha256Hash;
+use bench_models::registry::{Account, FAKE};
+use bench_proto::{ids::Sha256Hash, redact};
 use bench_systems::{Capabilities, facts, vector};
 use jiff::Timestamp;
 
@@ -17,6 +18,7 @@ use crate::{
     cli::{LoadArgs, LoadArrivals},
     exit::CliError,
     out::{
+        self,
         amounts::{counted, duration},
         times,
     },
@@ -82,7 +84,8 @@ pub(super) fn check_flags(args: &LoadArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Refuses systems whose model is on a server that bills or paces it: its caps and limits belong to runs.
+/// Refuses systems whose model is on a server that bills or paces it: its caps and limits belong to runs. Which server near by counts as
+/// free is said before it is called, for a gateway may lead on to one that is not.
 ///
 /// # Errors
 /// Exit 2 with what may be used.
@@ -90,23 +93,36 @@ pub(super) fn check_embeddings(app: &App, given: &str) -> Result<(), CliError> {
     let (name, settings) = app.system(given)?;
     if let Some(model) = facts::chat_model(&name, &settings) {
         let account = app.chat_account(&model)?;
-        if account.is_local() && account.limits.rpm.is_none() && account.limits.tpm.is_none() {
-            return Ok(());
+        let made = format!("{name} has its notes taken by {}", model.name);
+        check_free(&account, &made, "--set facts.model=fake, or a model")?;
+        if model.provider != FAKE {
+            out::note(&counts_as_free(&account, &made));
         }
-        return Err(CliError::usage(format!(
-            "{name} has its notes taken by {}, and a load has neither its caps nor its pace: use --set facts.model=fake, or a model on this machine without limits",
-            model.name
-        )));
     }
-    let Some(model) = vector::remote_model(&name, &settings) else { return Ok(()) };
-    let account = app.embedding_account(&model)?;
+    if let Some(model) = vector::remote_model(&name, &settings) {
+        let account = app.embedding_account(&model)?;
+        let made = format!("{name} has embeddings made by {}", model.name);
+        check_free(&account, &made, "--set vector.model=hash, or an embedder")?;
+        out::note(&counts_as_free(&account, &made));
+    }
+    Ok(())
+}
+
+fn check_free(account: &Account, made: &str, instead: &str) -> Result<(), CliError> {
     if account.is_local() && account.limits.rpm.is_none() && account.limits.tpm.is_none() {
         return Ok(());
     }
     Err(CliError::usage(format!(
-        "{name} has embeddings made by {}, and a load has neither its caps nor its pace: use --set vector.model=hash, or an embedder on this machine without limits",
-        model.name
+        "{made}, and a load has neither its caps nor its pace: use {instead} on this machine without limits"
     )))
+}
+
+fn counts_as_free(account: &Account, made: &str) -> String {
+    let address = redact::url(&account.base_url);
+    format!(
+        "{made} at {address}, which counts as free because of its address: a load has no cap, so what a gateway there asks of a paid \
+         provider is paid in full"
+    )
 }
 
 impl LoadPlan {

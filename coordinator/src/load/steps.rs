@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    banks::{Bank, Banks, entry, look_for},
+    banks::{Bank, Banks, MemorySearch, entry, look_for},
     plan::LoadPlan,
 };
 use crate::{app::systems::Driven, cli::LoadArrivals, exit::CliError, out};
@@ -114,16 +114,16 @@ impl Stepper<'_> {
             banks: Arc::clone(&self.banks),
             ordered: self.plan.ordered,
             top_k: plan.top_k,
-            seen: Seen::default(),
+            seen: RecallCounts::default(),
         });
         let (mut draws, mix, banks) = (Draws::new(seed, 1), plan.mix, Arc::clone(&self.banks));
         let draw = move |counted: Counted| {
             let (operation, bank) = (mix.draw(&mut draws), banks.draw(&mut draws));
             // drawn whatever the operation: the bank of the next one does not hang on it
             let index = draws.below(banks.size.into()) as u32;
-            (class_of(operation), Asked { operation, bank, index, counted })
+            (class_of(operation), DueOperation { operation, bank, index, counted })
         };
-        let carry_out = |asked: Asked| {
+        let carry_out = |asked: DueOperation| {
             let hands = Arc::clone(&hands);
             async move { hands.carry_out(asked).await.map_err(|failure| failed(&failure)) }
         };
@@ -169,7 +169,7 @@ pub(super) fn failed(failure: &Failure) -> Failed {
 }
 
 /// An operation that is due.
-struct Asked {
+struct DueOperation {
     operation: Operation,
     bank: Arc<Bank>,
     /// The memory that a recall asks for.
@@ -179,13 +179,13 @@ struct Asked {
 
 /// What recalls of a step have found.
 #[derive(Default)]
-struct Seen {
+struct RecallCounts {
     found: AtomicU64,
     missed: AtomicU64,
     foreign: AtomicU64,
 }
 
-impl Seen {
+impl RecallCounts {
     fn findings(&self) -> Findings {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Findings { found: read(&self.found), missed: read(&self.missed), foreign: read(&self.foreign) }
@@ -198,11 +198,11 @@ struct Hands {
     banks: Arc<Banks>,
     ordered: bool,
     top_k: u32,
-    seen: Seen,
+    seen: RecallCounts,
 }
 
 impl Hands {
-    async fn carry_out(&self, asked: Asked) -> Result<(), Failure> {
+    async fn carry_out(&self, asked: DueOperation) -> Result<(), Failure> {
         let work = async {
             match asked.operation {
                 Operation::Retain => self.retain(&asked.bank).await,
@@ -223,12 +223,18 @@ impl Hands {
         self.system.retain(&bank.reference, &[entry], StepContext::default()).await.map(drop)
     }
 
-    async fn recall(&self, asked: &Asked) -> Result<(), Failure> {
+    async fn recall(&self, asked: &DueOperation) -> Result<(), Failure> {
         let bank = &asked.bank;
         let fact = self.banks.facts.fact(bank.number, asked.index);
-        let of = (&bank.reference, bank.number);
-        let about = (&fact, &self.banks.words);
-        let brought = look_for(self.system.as_ref(), of, about, self.top_k, self.banks.size).await?;
+        let search = MemorySearch {
+            bank: &bank.reference,
+            number: bank.number,
+            fact: &fact,
+            words: &self.banks.words,
+            k: self.top_k,
+            entries: self.banks.size,
+        };
+        let brought = look_for(self.system.as_ref(), search).await?;
         if asked.counted == Counted::Step {
             let counter = if brought.copies > 0 { &self.seen.found } else { &self.seen.missed };
             counter.fetch_add(1, Ordering::Relaxed);

@@ -29,7 +29,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    banks::{AT_A_TIME, bank_of, look_for, query},
+    banks::{AT_A_TIME, Brought, MemorySearch, bank_of, look_for, query},
     interrupted, process, remove,
     steps::failed,
 };
@@ -309,18 +309,19 @@ impl<'a> Suite<'a> {
     }
 
     async fn recall(&self, asked: Asked, stored: u32) -> Result<Findings, Failure> {
-        let bank = (&self.banks[asked.bank as usize], asked.bank);
-        let fact = self.facts.fact(asked.bank, asked.index);
-        let brought = look_for(self.system, bank, (&fact, &self.words), asked.k, stored).await?;
+        let brought = self.look_for(asked, stored).await?;
         let found = u64::from(brought.copies > 0);
         Ok(Findings { found, missed: 1 - found, foreign: brought.foreign.into() })
     }
 
     /// How often a memory is among the hits of a bank to which it was sent a second time.
-    async fn copies(&self, Asked { bank, index, k }: Asked) -> Result<usize, Failure> {
-        let (of, fact) = ((&self.banks[bank as usize], bank), self.facts.fact(bank, index));
-        let brought = look_for(self.system, of, (&fact, &self.words), k, FULL_TWICE).await?;
-        Ok(brought.copies)
+    async fn copies(&self, asked: Asked) -> Result<usize, Failure> {
+        Ok(self.look_for(asked, FULL_TWICE).await?.copies)
+    }
+
+    async fn look_for(&self, Asked { bank: number, index, k }: Asked, entries: u32) -> Result<Brought, Failure> {
+        let (bank, fact, words) = (&self.banks[number as usize], self.facts.fact(number, index), &self.words);
+        look_for(self.system, MemorySearch { bank, number, fact: &fact, words, k, entries }).await
     }
 
     /// Items of all banks, of their first entries, when the system counts them. One that fails at it has not counted.

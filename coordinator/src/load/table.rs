@@ -17,7 +17,7 @@ use crate::out::{
     tables::{render, table},
 };
 
-/// Columns of a terminal.
+/// Columns of a line at most.
 const WIDTH: usize = 80;
 
 /// What a person reads: the same on a terminal and on the page.
@@ -61,9 +61,11 @@ pub(crate) fn show(measured: &Measured, gate: Option<&Gate>) {
     let Sheet { title, facts, header, rows, notes } = Sheet::from_measured(measured);
     let mut shown = table(header);
     rows.into_iter().for_each(|row| shown.add_row(row));
-    let head = std::iter::once(title).chain(facts).flat_map(|line| wrapped(&line));
+    let width = out::view().width.map_or(WIDTH, |width| width.min(WIDTH));
+    let head = std::iter::once(title).chain(facts).flat_map(|line| wrapped(&line, width));
     let body = [String::new(), render(&shown), String::new()];
-    out::result(&head.chain(body).chain(notes.iter().flat_map(|note| wrapped(note))).collect::<Vec<_>>().join("\n"));
+    let notes = notes.iter().flat_map(|note| wrapped(note, width));
+    out::result(&head.chain(body).chain(notes).collect::<Vec<_>>().join("\n"));
     if let Some(gate) = gate {
         let mut checks = table(["gate", "", ""]);
         for Check { what, seen, outcome } in &gate.checks {
@@ -73,12 +75,12 @@ pub(crate) fn show(measured: &Measured, gate: Option<&Gate>) {
     }
 }
 
-/// A note in lines of a terminal's width; those that go on are indented.
-fn wrapped(note: &str) -> Vec<String> {
+/// A note in lines of a width; those that go on are indented.
+fn wrapped(note: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in note.split_whitespace() {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 2 && last + 1 + word.chars().count() > WIDTH {
+        if last > 2 && last + 1 + word.chars().count() > width {
             lines.push("  ".to_owned());
         }
         if let Some(line) = lines.last_mut() {
@@ -260,5 +262,20 @@ fn short(number: f64) -> String {
         size if size < 10.0 => format!("{number:.2}"),
         size if size < 100.0 => format!("{number:.1}"),
         _ => format!("{number:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_no_wider_than_the_terminal() {
+        let note = "banks of 100: saturates between 200 and 400 a second; at most 390 a second were served";
+        for width in [40, 60, 80] {
+            let lines = wrapped(note, width);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
+            assert_eq!(lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" "), note);
+        }
     }
 }

@@ -76,6 +76,12 @@ pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Whether a person has standard output before him.
+#[must_use]
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Asks a person; anything but a yes is a no. Ctrl-C is heard meanwhile.
 pub(crate) async fn ask(question: &str) -> bool {
     note(&format!("{question} [y/N]"));
@@ -99,7 +105,7 @@ pub(crate) fn view() -> View {
 
 fn colour() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() && !dumb
+    is_terminal() && std::env::var_os("NO_COLOR").is_none() && !dumb
 }
 
 /// Columns of a line: those of the terminal, else what `COLUMNS` says; `None` for a file or a pipe of which nothing is said.

@@ -105,7 +105,7 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
     }
     let (home, here) = (app.home(), archive.clone());
     let checked = tokio::task::spawn_blocking(move || check_unchanged(&home, &here)).await;
-    checked.map_err(|e| CliError::infrastructure(format!("the archive could not be read: {e}")).because(e))??;
+    checked.map_err(|e| CliError::internal_fault("checking the archive of banks", e))??;
     let asked = AskedArchive {
         name: archive.name.clone(),
         sha256: archive.sha256.clone(),
@@ -179,8 +179,9 @@ async fn find(planned: &mut PlannedRun, archive: &ImportedBanks, asked: &AskedAr
         let what = &manifest.dataset;
         let seeds = what.settings.iter().map(|(name, value)| format!(", {name} {value}"));
         return Err(CliError::usage(format!(
-            "--banks-from {name}: none of its {} holds what a bank of this run would: they hold {}{} (sha256 {}) with its canaries, \
-             to the last byte; --no-canaries, the sample of banks and sessions, and settings of the dataset have to be those of run {}",
+            "--banks-from {name}: no bank of this run is among the {} of the archive: a bank is asked again only where it holds the very \
+             same texts; those of the archive are of {}{} (sha256 {}): take the dataset with its settings, the banks and sessions of the sample, \
+             and --no-canaries or not, from the run {}",
             counted(manifest.banks.len() as u64, "bank"),
             what.name,
             seeds.collect::<String>(),

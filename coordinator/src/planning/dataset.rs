@@ -121,7 +121,7 @@ pub(crate) async fn read_apart<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
     let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|e| CliError::infrastructure(format!("the reading stopped: {e}")).because(e))?
+    done.map_err(|e| CliError::internal_fault("reading a dataset", e))?
 }
 
 /// A seed as a setting of a generated dataset.
@@ -175,9 +175,7 @@ pub(crate) async fn open_label_fixes(
         mirror::bring(app, &name, &options, &|_, _| ()).await?;
     }
     let opened = tokio::task::spawn_blocking(move || LabelFixes::open(&name, &*dataset, &options, &|_, _| ()));
-    let fixes = opened
-        .await
-        .map_err(|e| CliError::infrastructure(format!("reading label fixes stopped: {e}")).because(e))??;
+    let fixes = opened.await.map_err(|e| CliError::internal_fault("reading label fixes", e))??;
     tell_licence(app, fixes.manifest());
     Ok(fixes)
 }
@@ -315,7 +313,7 @@ pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleReque
         }
         sampling.finish().map_err(CliError::usage_of)
     });
-    sampled.await.map_err(|e| CliError::infrastructure(format!("sampling stopped: {e}")).because(e))?
+    sampled.await.map_err(|e| CliError::internal_fault("sampling the dataset", e))?
 }
 
 /// Spreads the questions of a sample over the rounds of a run that may stop early.
@@ -327,7 +325,7 @@ pub(crate) async fn take_rounds(dataset: &Arc<dyn Dataset>, sample: &Sample) -> 
     let taken = tokio::task::spawn_blocking(move || {
         bench_plan::rounds(&sample, |bank| dataset.outline(bank as usize).map_err(CliError::from))
     });
-    taken.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?
+    taken.await.map_err(|e| CliError::internal_fault("spreading the questions over rounds", e))?
 }
 
 /// Notes of a dataset that a run keeps, and characters of each.

@@ -47,7 +47,7 @@ pub(crate) fn set_params(
         return Ok(());
     }
     for judge in judges {
-        let mut params = app.model_params(ModelRole::Judge)?;
+        let mut params = app.model_params(ModelRole::Judge, &judge.provider)?;
         if theirs {
             params.insert("temperature".to_owned(), Value::from(0.0));
             params.insert("max_completion_tokens".to_owned(), MOST_TOKENS.into());

@@ -447,14 +447,18 @@ fn check_capabilities(
         )));
     }
     match (answerer, capabilities.answers, capabilities.recalls) {
-        (_, _, false) if !scenario.answers() => {
-            Err(CliError::usage(format!("--scenario {}: {system} only answers by itself", scenario.name())))
-        }
+        (_, _, false) if !scenario.answers() => Err(CliError::usage(format!(
+            "--scenario {}: {system} gives answers and no memories that could be scored: leave --scenario out and add \
+                 --answerer system, or name another --system",
+            scenario.name()
+        ))),
         _ if !scenario.answers() => Ok(()),
-        ("system", false, _) => Err(CliError::usage(format!("--answerer system: {system} does not answer by itself"))),
-        (answerer, _, false) if answerer != "system" => {
-            Err(CliError::usage(format!("{system} only answers by itself: add --answerer system")))
-        }
+        ("system", false, _) => Err(CliError::usage(format!(
+            "--answerer system: {system} gives memories and no answers: name a model with --answerer, or another --system"
+        ))),
+        (answerer, _, false) if answerer != "system" => Err(CliError::usage(format!(
+            "{system} gives answers and no memories that an answerer could read: add --answerer system"
+        ))),
         _ => Ok(()),
     }
 }

@@ -200,7 +200,7 @@ pub(crate) fn model_spec(
     if !parsed.provider.remote {
         return Ok(spec);
     }
-    spec.params = capabilities::sent_params(&spec.provider, &spec.name, &app.model_params(role)?);
+    spec.params = capabilities::sent_params(&spec.provider, &spec.name, &app.model_params(role, &spec.provider)?);
     spec.account = if will_call {
         app.account(role, &spec.provider, flag)?.name
     } else {

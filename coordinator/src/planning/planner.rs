@@ -147,7 +147,7 @@ impl Planner {
                 prepare(dataset.as_ref(), &banks, first, Some(&spec), BYTES_PER_BATCH)
             })
             .await
-            .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
+            .map_err(|e| CliError::internal_fault("planning the banks", e))??;
             if self.waits && !self.wait_for_filled(&mut awaiting, &prepared.banks, &mut filled).await? {
                 return Ok(());
             }

@@ -146,7 +146,7 @@ pub(crate) async fn of_stored(
 /// Works on a thread that may block.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, CliError> + Send + 'static) -> Result<T, CliError> {
     let worked = tokio::task::spawn_blocking(work).await;
-    worked.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))?
+    worked.map_err(|e| CliError::internal_fault("checking the graders", e))?
 }
 
 /// Checks on a thread that may block, and says what was found.

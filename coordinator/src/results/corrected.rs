@@ -52,7 +52,7 @@ pub(crate) async fn score(
     let judge = judge_of(&run.spec, &format!("--corrected {}", audit.run_id))?;
     let metric = match judge {
         Some(judge) => judge_metric(auditor(run, judge, &audit)?),
-        // whose grades came with the answers is not known, but they are the same grades
+        // it is not known whose grades came with the answers, but they are the same grades
         None if audit.spec.judges.is_empty() && planted.answers_of.as_ref() == Some(&run.run_id.0) => {
             run.spec.headline_metric()
         }

@@ -163,15 +163,53 @@ pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> 
         Some(format) => format.render(page).map_err(CliError::infrastructure_of),
         None => {
             check_format(format)?;
-            Ok(on_screen(page.summary, true))
+            Ok(on_screen(page.summary, true, None))
         }
     }
 }
 
-/// What a person sees of a result: a page for a screen, or all of it.
+/// What a person sees of a result: what fits a screen, or all of it. `page` is where its page lies.
 #[must_use]
-pub(crate) fn on_screen(summary: &Summary, full: bool) -> String {
-    bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { view: out::view(), full })
+pub(crate) fn on_screen(summary: &Summary, full: bool, page: Option<&Path>) -> String {
+    bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { view: out::view(), full, page })
+}
+
+/// The page of a run or of a group in its folder, where there is one.
+#[must_use]
+pub(crate) fn page_in(folder: &Path) -> Option<PathBuf> {
+    let page = folder.join(file_name("html"));
+    page.is_file().then_some(page)
+}
+
+/// Shows the page of a run or of a group, whose file lies in its folder.
+///
+/// # Errors
+/// As [`print_page`].
+pub(crate) fn show_page(app: &App, id: &RunId, page: &str) -> Result<(), CliError> {
+    let file = run_folder(app, id, None).join(file_name("html"));
+    print_page(app, (&file, "--output-dir DIR"), page)
+}
+
+/// Prints a page. It is no text for a person: in front of a terminal it is written to a file of the home instead, and its place is
+/// said. `flag` names another place.
+///
+/// # Errors
+/// Exit 2 where there is no home, or nothing can be written to it.
+pub(crate) fn print_page(app: &App, (file, flag): (&Path, &str), page: &str) -> Result<(), CliError> {
+    if !out::is_terminal() {
+        out::file(out::Kind::Words, page);
+        return Ok(());
+    }
+    if !app.home().is_dir() {
+        return Err(CliError::usage(format!("there is no home here for the page: give {flag}")));
+    }
+    private::create_folder(folder_of(file))
+        .and_then(|()| replace(file, |out| out.write_all(page.as_bytes())))
+        .map_err(|error| {
+            CliError::usage(format!("{} cannot be written: {error}; give {flag}", file.display())).because(error)
+        })?;
+    out::note(&format!("page: {}", file.display()));
+    Ok(())
 }
 
 /// A summary in a format that shows no single questions.

@@ -33,7 +33,7 @@ const THERE_ALREADY: &str = "RESOURCE_ALREADY_EXISTS";
 /// Where a result is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Id of the experiment.
+    /// By which the server knows the experiment: digits in a text.
     pub(crate) experiment_id: String,
     /// Id of the server's run.
     pub(crate) run_id: String,

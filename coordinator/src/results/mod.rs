@@ -53,7 +53,8 @@ pub(crate) use self::{
     beside::{beside, told_questions},
     files::{
         TERMINAL, check_file, check_format, check_run_folder, check_writable, could_be_written, file_name, folder_of,
-        on_screen, render, render_summary, replace, run_folder, write_atomically, write_files, write_named, write_text,
+        on_screen, page_in, print_page, render, render_summary, replace, run_folder, show_page, write_atomically,
+        write_files, write_named, write_text,
     },
     questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
     shards::read_facts,

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use bench_grading::judging::{evidence::keep_evidence, rubric::shows_evidence};
+use bench_grading::judging::rubric::{keep_evidence, shows_evidence};
 use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::QuestionFacts,

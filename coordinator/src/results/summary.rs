@@ -30,7 +30,7 @@ use crate::{
     app::App,
     exit::CliError,
     planning::self_check::{FAILED, PASSED_WITH},
-    standing::{Standing, refused_calls},
+    standing::{Standing, group::id_of_control, refused_calls},
 };
 
 /// Steps read per page.
@@ -205,14 +205,22 @@ pub(crate) async fn group_of(store: &dyn Store, run: &RunRow) -> Result<GroupSum
     })
 }
 
-/// The controls of a run that have ended.
+/// The controls of a run that have ended and were made with it.
 async fn control_runs(store: &dyn Runs, run: &RunRow) -> Result<Vec<RunRow>, CliError> {
     if run.control_of.is_some() {
         return Ok(Vec::new());
     }
     let filter = RunFilter { control_of: Some(run.run_no), controls: true, ..RunFilter::default() };
     let all = store.list_runs(&filter).await?;
-    Ok(all.into_iter().filter(|control| control.state == RunState::Finished).collect())
+    let counts = |control: &RunRow| control.state == RunState::Finished && is_made_with(run, control);
+    Ok(all.into_iter().filter(counts).collect())
+}
+
+/// Whether a control is one that was made with its run: it is in the run's group, under an id that no other run can have. Whoever may
+/// create runs may say of any that it is a control of somebody else's.
+fn is_made_with(run: &RunRow, control: &RunRow) -> bool {
+    let id = id_of_control(&run.run_id, &control.spec.system.name);
+    run.group.is_some() && control.group == run.group && control.run_id == id
 }
 
 /// Their scores.
@@ -323,7 +331,8 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
 
 #[cfg(test)]
 mod tests {
-    use bench_store::{NewRun, conformance};
+    use bench_proto::ids::{RunId, RunNo};
+    use bench_store::{Creation, NewGroup, NewRun, conformance};
 
     use super::*;
 
@@ -343,6 +352,45 @@ mod tests {
             let events = store.events(run.run_no).await.expect("are read");
             assert_eq!(self_check(&run, &events), expected, "{id}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_somebody_makes_a_control_of_another_counts_for_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let of_system = |id: &str, system: &str, group: Option<&str>| {
+            let mut new = conformance::new_run(id);
+            system.clone_into(&mut new.spec.system.name);
+            NewRun { group: group.map(|id| NewGroup { id: id.to_owned(), cap: None }), ..new }
+        };
+        let finish = async |run: RunNo| {
+            let before = [RunState::Running, RunState::Paused];
+            assert!(store.set_run_state(run, &before, RunState::Finished, None).await.expect("ends"));
+        };
+        let control = NewRun { waits: true, ..of_system("mine-none", "none", Some("mine")) };
+        let made = store.create_or_find(&of_system("mine", "bm25", Some("mine")), &[control]).await;
+        let Ok(Creation::Made(mine)) = made else { panic!("{made:?}") };
+        let alone = store.create_run(&of_system("alone", "bm25", None)).await.expect("is created");
+        let forge = async |id: &str, system: &str, of: RunNo, group: Option<&str>| {
+            let new = NewRun { control_of: Some(of), ..of_system(id, system, group) };
+            finish(store.create_run(&new).await.expect("a submitter may")).await;
+        };
+        for (id, group) in [("evil", Some("mine")), ("mine-evil", Some("mine")), ("mine-oracle", None)] {
+            forge(id, "oracle", mine, group).await;
+        }
+        forge("other", "none", mine, Some("mine")).await;
+        forge("alone-none", "none", alone, None).await;
+        forge("alone-oracle", "oracle", alone, Some("alone")).await;
+        let counted = async |run: RunNo| {
+            let run = store.run(run).await.expect("is read");
+            let controls = control_runs(store, &run).await.expect("are listed");
+            controls.into_iter().map(|control| control.run_id.0).collect::<Vec<_>>()
+        };
+        assert!(counted(mine).await.is_empty() && counted(alone).await.is_empty(), "its own has not ended");
+        let own = store.run_by_id(&RunId("mine-none".to_owned())).await.expect("is read").expect("is there");
+        finish(own.run_no).await;
+        assert_eq!(counted(mine).await, ["mine-none"]);
     }
 
     #[test]

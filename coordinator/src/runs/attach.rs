@@ -68,9 +68,14 @@ fn check_banks_after(existing: &RunRow, spec: &RunSpec, named: &RunId) -> Result
         return Ok(());
     }
     Err(CliError::usage(format!(
-        "run {} was submitted with another wish for its banks, which stays as it is: leave --clean-after or --keep-banks out; \
-         `bench-coord banks remove {named}` removes them when it has ended",
-        existing.run_id
+        "run {} was submitted {}, which stays as it is: leave --clean-after and --keep-banks out; `bench-coord banks remove {named}` \
+         removes its banks when it has ended",
+        existing.run_id,
+        match there {
+            BanksAfter::Removed => "with --clean-after, by which its banks go at its end",
+            BanksAfter::Kept => "with --keep-banks, by which its banks stay",
+            BanksAfter::Unsaid => "without --clean-after and --keep-banks, by which its banks stay",
+        }
     )))
 }
 

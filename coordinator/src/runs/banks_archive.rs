@@ -1,6 +1,7 @@
 //! The banks of a run as a file: what its memory system keeps is copied while nothing writes it, and searched for keys first.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
@@ -19,7 +20,7 @@ use bench_settings::private;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_systems::{
     BuildContext, SystemSettings,
-    adapter::{self, KeptData},
+    adapter::{self, KeptData, given::Given},
     registry::{self, Named},
 };
 use bench_worker::banks::BankData;
@@ -39,7 +40,7 @@ use crate::{
 };
 
 /// What is exported, and whereto.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct BanksExport<'a> {
     /// The new file.
     pub(crate) to: &'a Path,
     /// The folder in which a server keeps what it stores, where the runner does not start it.
@@ -51,14 +52,14 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The adapter by which a run's memory system is asked.
-struct Asked<'a> {
+struct RunAdapter<'a> {
     /// The run's settings, with this adapter among them.
     settings: SystemSettings,
     /// How a person has named it just now.
     given: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RunAdapter<'a> {
     /// # Errors
     /// Exit 2 for an adapter that says something else to the system than the one that the run was submitted with.
     fn new(run: &RunRow, given: Option<&'a str>) -> Result<Self, CliError> {
@@ -74,6 +75,29 @@ impl<'a> Asked<'a> {
             secrets.extend(adapter::secrets_of(&run.spec.system.settings));
         }
         secrets
+    }
+
+    /// Refuses where a key that the system was given cannot be looked for in what it has kept.
+    ///
+    /// # Errors
+    /// Exit 2 with the variables that have to be set.
+    fn check_keys(&self, run: &RunRow) -> Result<(), CliError> {
+        // what the meter gives is the run's own key, which is told by its form
+        let meter = run.spec.limits.meter.as_ref();
+        let given =
+            meter.map_or_else(Given::default, |meter| Given::new("http://127.0.0.1:9", "none", &meter.variables));
+        let settings = [&self.settings, &run.spec.system.settings];
+        let names: BTreeSet<String> =
+            settings.into_iter().flat_map(|settings| adapter::keys_not_read(settings, &given)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names = Vec::from_iter(names).join(", ");
+        Err(CliError::usage(format!(
+            "the banks of {} cannot be exported: the adapter names {names}, and this process cannot read it: set it, so that the files \
+             can be searched for the key",
+            run.run_id
+        )))
     }
 }
 
@@ -112,13 +136,14 @@ pub(crate) async fn export(
     app: &App,
     store: &dyn Store,
     run: &RunRow,
-    wanted: &Wanted<'_>,
+    wanted: &BanksExport<'_>,
 ) -> Result<(BanksManifest, String), CliError> {
     let Filled { mut banks, turns } = filled_banks(store, run).await?;
     if wanted.to.exists() {
         return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
     }
-    let asked = Asked::new(run, wanted.adapter)?;
+    let asked = RunAdapter::new(run, wanted.adapter)?;
+    asked.check_keys(run)?;
     let kept = kept(app, run, &asked, &mut banks, wanted.data).await?;
     let folders: Vec<(String, PathBuf)> = match &kept {
         Kept::Started(held) => held
@@ -145,7 +170,7 @@ pub(crate) async fn export(
     let to = wanted.to.to_owned();
     let written = tokio::task::spawn_blocking(move || write(&folders, &secrets, manifest, &to)).await;
     drop(kept);
-    written.map_err(|e| CliError::infrastructure(format!("the export stopped: {e}")).because(e))?
+    written.map_err(|e| CliError::internal_fault("writing the archive of banks", e))?
 }
 
 /// Name of an instance's data in an archive.
@@ -227,7 +252,7 @@ enum Kept {
 async fn kept(
     app: &App,
     run: &RunRow,
-    asked: &Asked<'_>,
+    asked: &RunAdapter<'_>,
     banks: &mut [ArchivedBank],
     data: Option<&Path>,
 ) -> Result<Kept, CliError> {
@@ -251,6 +276,14 @@ async fn kept(
                 app.home().display()
             )));
         }
+        if adapter::server_of(settings).is_none() {
+            return Err(CliError::usage(format!(
+                "--data {}: it is for a server that you start; {} is started by the runner, in a folder that the runner knows: leave \
+                 --data out",
+                folder.display(),
+                system.name
+            )));
+        }
         check_stopped(app, &system.name, settings).await?;
         return Ok(Kept::Named(folder.to_owned()));
     }
@@ -270,14 +303,19 @@ async fn kept(
     let held = held.map_err(|e| CliError::infrastructure(e.to_string()).because(e))?;
     if held.is_empty() {
         return refused(
-            "nothing is kept in the folder of the run on this machine; where its memory system keeps its data is said with --data",
+            "nothing is kept in the folder of the run on this machine: export them on the machine that has started its memory system",
         );
     }
     Ok(Kept::Started(held))
 }
 
 /// What the run's server hands on of each bank, by its own call.
-async fn handed_on(app: &App, name: &str, asked: &Asked<'_>, banks: &mut [ArchivedBank]) -> Result<TempDir, CliError> {
+async fn handed_on(
+    app: &App,
+    name: &str,
+    asked: &RunAdapter<'_>,
+    banks: &mut [ArchivedBank],
+) -> Result<TempDir, CliError> {
     let (settings, home) = (&asked.settings, app.home());
     let made = tempfile::Builder::new().prefix(".exported-").tempdir_in(&home);
     let folder =

@@ -63,7 +63,7 @@ impl Planning {
     /// What writing it met.
     pub(crate) async fn written(&mut self) -> Result<(), CliError> {
         let written = (&mut self.task).await;
-        written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?
+        written.map_err(|e| CliError::internal_fault("writing the plan", e))?
     }
 
     /// Leaves the rest to somebody else, who sees at once that nobody writes it.

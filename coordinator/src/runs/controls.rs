@@ -6,11 +6,7 @@
 
 use std::sync::Arc;
 
-use bench_proto::{
-    ids::{RunId, RunNo},
-    probe::ProbePlan,
-    spec::TakenOver,
-};
+use bench_proto::{ids::RunNo, probe::ProbePlan, spec::TakenOver};
 use bench_store::{CANCELLED_NOW, MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +25,7 @@ use crate::{
         rest::RunEnd,
         taking_up::take_up,
     },
-    standing::{raised_with, without_commands},
+    standing::{group::id_of_control, raised_with, without_commands},
 };
 
 /// The memory systems of controls.
@@ -64,10 +60,11 @@ impl PlannedGroup {
     pub(crate) fn new_controls(&self, measured: &NewRun) -> Vec<NewRun> {
         let control = |plan: &PlannedRun| {
             let (id, system) = (&measured.run_id, &plan.spec.system.name);
+            let own = id_of_control(id, system);
             NewRun {
-                run_id: RunId(format!("{id}-{system}")),
                 name: Some(format!("control {system} of {id}")),
-                lineage: format!("{id}-{system}"),
+                lineage: own.0.clone(),
+                run_id: own,
                 spec: plan.spec.clone(),
                 waits: true,
                 // what is noted with the measured run is said of that one
@@ -93,7 +90,7 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     spec.canaries = None;
     spec.lists = false;
     spec.taken_over = TakenOver::default();
-    // and calls nothing that is not counted already
+    // a control calls nothing that is not counted already
     spec.limits.meter = None;
     // a control is there for its score
     spec.limits.latency_probe = ProbePlan::default();

@@ -19,7 +19,7 @@ use crate::{
     cli::OutputArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    results::{on_screen, render_summary, run_folder, summary_of, write_files},
+    results::{on_screen, page_in, render_summary, run_folder, summary_of, write_files},
     runs::{
         controls,
         estimate::RunEstimate,
@@ -131,7 +131,7 @@ pub(crate) async fn finish_above(
     let run = store.run(run_no).await?;
     let folder = run_folder(app, &run.run_id, output_dir);
     let summary = write_result(app, store, &run, &folder).await?;
-    print_summary(&summary, json)?;
+    print_summary(&summary, json, &folder)?;
     out::note(&format!("report, questions and answers: {}", folder.display()));
     archive_local(app, store, &run).await;
     clean_after(app, store, &[run]).await?;
@@ -189,15 +189,16 @@ pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &R
 pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo, json: bool) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    print_summary(&summary, json)?;
+    print_summary(&summary, json, &run_folder(app, &run.run_id, None))?;
     Ok(exit_of(&summary))
 }
 
-fn print_summary(summary: &Summary, json: bool) -> Result<(), CliError> {
+/// Prints a summary whose files lie in `folder`, where there are some.
+fn print_summary(summary: &Summary, json: bool, folder: &Path) -> Result<(), CliError> {
     if json {
         out::file(out::Kind::Json, &text::json(&render_summary(summary, "json")?));
     } else {
-        out::painted(&on_screen(summary, false));
+        out::painted(&on_screen(summary, false, page_in(folder).as_deref()));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::{
     standing::group::{group_of_equals, name_of_group},
 };
 
-/// One line.
+/// A run, or some of one group, as lists show them: one below the other.
 pub(crate) struct Line<'a> {
     /// Its runs, at least one, the newest first.
     pub(crate) runs: Vec<&'a Listed>,
@@ -189,6 +189,9 @@ impl<'a> Line<'a> {
             usd: self.usd(),
             usd_incomplete: self.usd_incomplete(),
             created: newest.created.clone(),
+            source: self.all_or_count("sources", |each| each.source.clone().unwrap_or_default()),
+            tags: self.of_all(|each| each.run.tags.clone()),
+            labels: self.of_all(Listed::labels),
             page: page_of(app, &RunId(self.id().to_owned())).map(|page| link(folder, &page)),
         };
         Ok(IndexedLine { told, count: self.count(), runs })
@@ -202,6 +205,12 @@ impl<'a> Line<'a> {
     /// Whether a memory system of its runs may have spent more, of which nobody knows.
     pub(crate) fn usd_incomplete(&self) -> bool {
         self.runs.iter().any(|each| each.usd_incomplete())
+    }
+
+    /// What any of its runs has, each once.
+    pub(crate) fn of_all(&self, of: impl Fn(&Listed) -> Vec<String>) -> Vec<String> {
+        let all: BTreeSet<String> = self.runs.iter().flat_map(|each| of(each)).collect();
+        all.into_iter().collect()
     }
 
     /// What its runs have in common, or how many different ones there are: `3 systems`.

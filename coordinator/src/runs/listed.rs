@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use bench_proto::ids::RunId;
+use bench_proto::{ids::RunId, summary::labels};
 use bench_report::html::IndexedRun;
 use bench_store::{RunRow, Store};
 use serde_json::{Value, json};
@@ -51,6 +51,11 @@ impl Listed {
         self.score.usd_incomplete
     }
 
+    /// What is marked beside its result, whether it has one yet or not.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        labels(&self.run.spec)
+    }
+
     /// Its model judges.
     pub(crate) fn judges(&self) -> Vec<String> {
         self.run.spec.judges.iter().map(|judge| judge.display()).collect()
@@ -66,14 +71,14 @@ impl Listed {
             "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
-            "usd": self.usd(), "usd_incomplete": self.usd_incomplete(), "source": source,
+            "usd": self.usd(), "usd_incomplete": self.usd_incomplete(), "source": source, "labels": self.labels(),
             "repeat_of": group_of_equals(run).map(|group| &group.id),
         })
     }
 
     /// As the page of all runs shows it, which lies in `folder`.
     pub(crate) fn indexed(&self, app: &App, folder: &Path) -> IndexedRun {
-        let Self { run, score, status, .. } = self;
+        let Self { run, score, status, source } = self;
         IndexedRun {
             id: run.run_id.to_string(),
             name: run.name.clone(),
@@ -90,6 +95,9 @@ impl Listed {
             usd: self.usd(),
             usd_incomplete: self.usd_incomplete(),
             created: rfc3339(run.created_ms),
+            source: source.clone().unwrap_or_default(),
+            tags: run.tags.clone(),
+            labels: self.labels(),
             page: self.page(app).map(|page| link(folder, &page)),
         }
     }
@@ -102,8 +110,7 @@ impl Listed {
 
 /// The `report.html` of a run or of a group, where there is one.
 pub(super) fn page_of(app: &App, id: &RunId) -> Option<PathBuf> {
-    let page = results::run_folder(app, id, None).join(results::file_name("html"));
-    page.is_file().then_some(page)
+    results::page_in(&results::run_folder(app, id, None))
 }
 
 /// The way from a folder to a file, as a page of that folder links to it.

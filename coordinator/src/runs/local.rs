@@ -165,7 +165,7 @@ impl LocalRun {
     async fn take_over(&self, run_no: RunNo) -> Result<(), CliError> {
         end_dead_sessions(self.store.as_ref(), run_no).await?;
         self.store.forget_published(run_no, None, 0).await?;
-        // nor will they send the traces that they have decided
+        // the sessions that ended will not send the traces that they have decided to keep
         self.store.inherit_traces(run_no).await?;
         Ok(())
     }
@@ -194,7 +194,7 @@ impl LocalRun {
                 planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                     planning = None;
                     debug!("plan written");
-                    planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
+                    planned.map_err(|e| CliError::internal_fault("writing the plan", e))??;
                 }
                 _ = broken.changed() => {}
             }

@@ -21,7 +21,7 @@ struct Now {
     asking: usize,
     /// Runs whose questions have ended, and that are to be probed.
     waiting: usize,
-    /// One is probed.
+    /// Whether a run is being probed, which the others wait for.
     is_probed: bool,
 }
 

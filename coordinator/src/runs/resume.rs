@@ -134,7 +134,10 @@ async fn keep_looks(store: &dyn Store, run: &RunRow, before: &Looks) -> Result<(
     if store.set_looks(run.run_no, before, &run.looks).await? {
         return Ok(());
     }
-    Err(CliError::infrastructure(format!("run {} is being looked at just now: try again", run.run_id)))
+    Err(CliError::infrastructure(format!(
+        "another process has just decided by --stop-when whether run {} goes on, and nothing was changed: give the same command again",
+        run.run_id
+    )))
 }
 
 /// Refuses to ask more questions of a run that is there in part, whose memory system may not be asked here, or whose banks were

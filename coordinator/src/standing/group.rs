@@ -55,6 +55,12 @@ pub(crate) fn group_of_name<'a>(run: &'a RunRow, name: &str) -> Option<&'a RunGr
     group_of_equals(run).filter(|_| name_of_group(run) == Some(name))
 }
 
+/// Id of the control of a run with a memory system: there is one of each, which is made with the run.
+#[must_use]
+pub(crate) fn id_of_control(run: &RunId, system: &str) -> RunId {
+    RunId(format!("{run}-{system}"))
+}
+
 /// Id of a repeat, counted from 1; [`RunRow::repeat`] reads it.
 #[must_use]
 pub(crate) fn id_of_repeat(group: &RunId, number: u32) -> RunId {

@@ -70,6 +70,8 @@ impl OwnerLock {
     pub(crate) fn take(store_file: &Path, run: &RunId) -> Result<Self, LockError> {
         let path = lock_path(store_file, run);
         let io = |source| LockError::Io { path: path.display().to_string(), source };
+        // what is told in it would be written over what somebody has linked
+        private::check_no_link(&path).map_err(io)?;
         let mut file = loop {
             let mut file =
                 private::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
@@ -163,6 +165,18 @@ mod tests {
         assert_eq!(OwnerLock::owner(&store, &run), Some(std::process::id().to_string()));
         drop(held);
         assert!(OwnerLock::take(&store, &run).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_is_refused_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (store, run) = (folder.path().join("bench.db"), RunId("r1".into()));
+        let victim = folder.path().join("victim");
+        std::fs::write(&victim, "precious").expect("is written");
+        std::os::unix::fs::symlink(&victim, lock_path(&store, &run)).expect("is linked");
+        let refused = OwnerLock::take(&store, &run).expect_err("is refused").to_string();
+        assert!(refused.contains("bench.db.r1.lock: it is a link"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&victim).expect("is there"), "precious");
     }
 
     #[test]

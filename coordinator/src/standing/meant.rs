@@ -2,12 +2,15 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use bench_proto::ids::{RunId, is_random_end, random_end};
+use bench_proto::{
+    ids::{RunId, is_random_end, random_end},
+    nearest::{did_you_mean, nearest},
+};
 use bench_store::{RunFilter, RunRow, Runs, Store, StoreError};
 
 use super::{
     LATEST, current_user,
-    group::{RunsOfGroup, group_of_equals, group_of_name},
+    group::{RunsOfGroup, group_of_equals, group_of_name, name_of_group},
     naming::counted,
 };
 use crate::exit::CliError;
@@ -56,6 +59,27 @@ pub(super) async fn meant_by(store: &dyn Store, word: &str) -> Result<Option<Mea
         Some(meant) => Ok(Some(meant)),
         None => by_part(store, word).await,
     }
+}
+
+/// Of so many of the newest runs names and ids are known to who has mistyped one.
+const KNOWN_RUNS: u32 = 1_000;
+
+/// What is said of a word that stands for no run, with the names and ids that were probably meant.
+///
+/// # Errors
+/// What the store meets.
+pub(super) async fn not_found(store: &dyn Store, word: &str) -> Result<CliError, StoreError> {
+    let newest = store.list_runs(&RunFilter { limit: Some(KNOWN_RUNS), ..RunFilter::default() }).await?;
+    let known: BTreeSet<&str> = newest
+        .iter()
+        .flat_map(|run| match group_of_equals(run) {
+            Some(group) => [name_of_group(run), Some(group.id.as_str())],
+            None => [run.name.as_deref(), Some(run.run_id.0.as_str())],
+        })
+        .flatten()
+        .collect();
+    let hint = did_you_mean(&nearest(word, known)).map_or_else(|| "; ".to_owned(), |hint| format!(", {hint} "));
+    Ok(CliError::usage(format!("no run '{word}' in {}{hint}`bench-coord list` shows all", store.describe())))
 }
 
 /// A run of each that has a name, newest first: runs that are called so, and of each group of that name the newest run, by the name

@@ -45,7 +45,7 @@ use bench_telemetry::outage::{self, Waiting};
 
 use self::{
     lock::OwnerLock,
-    meant::{Meant, SHOWN_RUNS, meant_by},
+    meant::{Meant, SHOWN_RUNS, meant_by, not_found},
 };
 use crate::exit::CliError;
 
@@ -102,9 +102,7 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
                 ids.join(", ")
             )))
         }
-        None => {
-            Err(CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe())))
-        }
+        None => Err(not_found(store, selector).await?),
     }
 }
 

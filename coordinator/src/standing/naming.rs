@@ -1,7 +1,7 @@
 //! Which names a run may get: none that already means something else wherever runs are named.
 
 use bench_proto::ids::RunId;
-use bench_store::Store;
+use bench_store::{RunRow, Store};
 
 use super::{
     LAST, LATEST,
@@ -74,6 +74,19 @@ pub(crate) async fn check_no_id(store: &dyn Store, name: Option<&str>, own: &Run
         )));
     }
     Ok(())
+}
+
+/// What a name stands for that others than the run, or the group, `own` have too: the newest of them. `None` where it has it alone.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn shared_name(store: &dyn Store, name: &str, own: &RunId) -> Result<Option<RunId>, CliError> {
+    let all = named(store, name).await?;
+    let id_of =
+        |run: &RunRow| group_of_name(run, name).map_or_else(|| run.run_id.clone(), |group| RunId(group.id.clone()));
+    let ids: Vec<RunId> = all.iter().map(id_of).collect();
+    let is_shared = ids.iter().any(|id| id != own);
+    Ok(ids.into_iter().next().filter(|_| is_shared))
 }
 
 /// Refuses what a new run, or group, is to be called where that would hide another one: a name that is an id, an id that is a name. An

@@ -1,4 +1,8 @@
 //! Collects the facts of a run and turns them into its summary.
+//!
+//! In come facts of questions, retain and judge steps and the probe, in any order (`add…`), and what other aggregators have collected
+//! (`merge`); out comes the [`Summary`] (`finish`). Nothing is computed before the end: `scored` makes the scores, the sections beside
+//! this file (`sections`, `score`, `probe`, `metered`) the rest. Start reading at `finish`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +17,7 @@ use bench_proto::{
     summary::{
         AnswerKeyScore, DatasetSummary, Estimator, Headline, MemoryCost, MeteredSummary, MetricScore, PanelSummary,
         PartScore, PhaseSeconds, PublishedFigure, REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore,
-        UsageSummary, keyed_totals,
+        UsageSummary, keyed_totals, labels,
     },
 };
 
@@ -151,6 +155,9 @@ impl Aggregator {
         if facts.outcome == Outcome::InfraError {
             let code = facts.failure.as_ref().map_or("unknown", |failure| failure.code.as_str());
             *sums.errors.entry(code.to_owned()).or_default() += 1;
+            if let Some(failure) = &facts.failure {
+                sums.exemplify(&failure.code, &failure.message);
+            }
         }
     }
 
@@ -375,7 +382,7 @@ impl Aggregator {
             .told_by_system(untold);
         // of imported grades nobody knows what their system has spent
         let is_known = metered.is_none() && !usage.is_incomplete() && input.ledger.is_some();
-        // whose recalls were another run's, of a system that tells nothing, has spent nothing on it and knows nothing of it
+        // a run whose recalls were another's, of a system that tells nothing, has spent nothing on it and knows nothing of it
         let is_told = !input.is_remote || input.spec.taken_over.recalls_of.is_none();
         let memory = is_known.then(|| self.memory_cost()).flatten().filter(|cost| is_told || cost.usd > 0.0);
         UsageSummary { memory, ..usage }
@@ -433,7 +440,7 @@ impl Aggregator {
             run: sections::run_summary(input, (&outcomes, &headline), questions, sums, &agreements, canaries.as_ref()),
             dataset: DatasetSummary::from(&input.spec),
             spec: SpecSummary::from(&input.spec),
-            labels: sections::labels(input),
+            labels: labels(&input.spec),
             headline,
             without_adversarial,
             totals,
@@ -455,6 +462,7 @@ impl Aggregator {
             context: sections::context(&self.contexts, sums),
             usd_per_correct: sections::usd_per_correct(&usage, metered.as_ref(), &sums.recall_answer),
             errors: sums.errors.clone(),
+            error_examples: sums.error_examples.clone(),
             replies: sums.replies.clone(),
             controls: input.controls.clone(),
             canaries,

@@ -1,20 +1,21 @@
 //! The parts of a summary that are made of settled questions and sums.
+//!
+//! One function for each part, in the order in which a summary has them: agreement and context, outcomes, metrics, headline and totals,
+//! the run itself, warnings (`warnings` of questions, `of_sums` of sums), latencies and the digest. None rests on another one's result
+//! but those that are handed in; `aggregator` calls all of them.
 
 use std::collections::BTreeMap;
 
 use bench_proto::{
     call::Phase,
-    counting::CountingSpec,
     digest::ResultDigest,
     facts::{Outcome, PhaseUsage},
     label_fixes::is_corrected,
     profile::{Part, Profile},
     spec::ScorerSpec,
     summary::{
-        Agreement, CanarySummary, ContextSummary, FilteredRecalls, Headline, LABEL_ANSWERED_AGAIN, LABEL_DEMO_ANSWERER,
-        LABEL_JUDGE_AUDIT, LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves,
-        LatencySummary, MeteredSummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
-        UsageSummary,
+        Agreement, CanarySummary, ContextSummary, FilteredRecalls, Headline, LatencyCurves, LatencySummary,
+        MeteredSummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore, UsageSummary,
     },
 };
 
@@ -289,7 +290,7 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
 
 /// The phases in which the memory system works where nobody sees what it does with models.
 pub(crate) fn phases_of_system(input: &AggregateInput) -> &'static [Phase] {
-    // whose recalls or answers a fork has taken over, there stands what they cost
+    // what recalls or answers cost that a fork has taken over stands in the run that they are from
     let taken_over = &input.spec.taken_over;
     let recalls = input.is_remote && taken_over.recalls_of.is_none();
     let answers = input.is_remote && input.spec.answerer.provider == "system" && taken_over.answers_of.is_none();
@@ -299,20 +300,6 @@ pub(crate) fn phases_of_system(input: &AggregateInput) -> &'static [Phase] {
         (false, true) => &[Phase::Answer],
         (false, false) => &[],
     }
-}
-
-pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
-    let counted = input.spec.counting.as_ref().map(CountingSpec::label);
-    let demo = (input.spec.answerer.provider == "extractive").then_some(LABEL_DEMO_ANSWERER);
-    let modified = input.spec.dataset.modified.then_some(LABEL_MODIFIED_DATASET);
-    let unknown = input.spec.dataset.checksum_unknown.then_some(LABEL_UNKNOWN_CHECKSUM);
-    let audit = input.spec.dataset.planted.as_ref().map(|planted| match planted.answers_of {
-        Some(_) => LABEL_OWN_AUDIT,
-        None => LABEL_JUDGE_AUDIT,
-    });
-    let again = (input.spec.taken_over.answered_again > 0).then_some(LABEL_ANSWERED_AGAIN);
-    let fixed = demo.into_iter().chain(audit).chain(again).chain(modified).chain(unknown);
-    fixed.map(str::to_owned).chain(counted).collect()
 }
 
 /// Share of the answers that may have been cut or filtered without a word.

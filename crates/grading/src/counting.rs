@@ -485,7 +485,7 @@ mod tests {
     use bench_proto::dataset::{Gold, GoldRecord, Question};
 
     use super::*;
-    use crate::judging::{Next, Replies, rubric::JudgeInput};
+    use crate::judging::{Next, Replies, judge_input::JudgeInput};
 
     #[test]
     fn entries_are_sound() {

@@ -69,12 +69,14 @@ pub struct Ceiling {
 impl Ceiling {
     /// The line of a ceiling about which nothing was measured: it is not kept, and not broken.
     fn not_measured(&self, of: &str, why: &str) -> Check {
-        let figure = match self.figure {
-            CeilingOf::Share(share) => format!("p{}", percent(share)),
-            CeilingOf::Slope => "slope".to_owned(),
-        };
         let seen = format!("not measured: {why}");
-        Check { what: format!("{of}: {figure}"), seen, outcome: Outcome::Inconclusive }
+        Check { what: format!("{of}: {}", self.figure), seen, outcome: Outcome::Inconclusive }
+    }
+}
+
+impl fmt::Display for Ceiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.figure, self.limit)
     }
 }
 
@@ -84,6 +86,15 @@ enum CeilingOf {
     Share(f64),
     /// Milliseconds for a thousand memories more.
     Slope,
+}
+
+impl fmt::Display for CeilingOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => write!(f, "p{}", percent(*share)),
+            Self::Slope => f.write_str("slope"),
+        }
+    }
 }
 
 /// What is wrong with a ceiling.

@@ -34,9 +34,9 @@ impl Operation {
 /// Shares of the operations, as whole numbers of any sum above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mix {
-    /// Of retains.
+    /// Parts of all operations that store a memory.
     pub retain: u32,
-    /// Of recalls.
+    /// Parts of all operations that search for one.
     pub recall: u32,
 }
 

@@ -188,7 +188,7 @@ pub struct StressResult {
     pub system: String,
     /// Its version, as its adapter says.
     pub system_version: String,
-    /// sha256 of its settings.
+    /// sha256 of the settings that it was built with, as JSON: other settings are another system.
     pub settings_sha256: String,
     /// Who measured it.
     pub process: Process,

@@ -6,14 +6,12 @@
 //! | file | question |
 //! |---|---|
 //! | `head` | which members of the body matter, and where do they stand in its text? |
-//! | `members` | what stands in an object or a list, without a tree of it? |
-//! | `names` | which members are not passed on? |
+//! | `names` | which members pass, and which does the account decide about? |
 //! | `prompt` | how many tokens has its prompt? |
 //! | `query` | what may stand in its query? |
 //! | `tools` | which tools may it bring? |
 
 mod head;
-mod members;
 mod names;
 mod prompt;
 mod query;
@@ -24,7 +22,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bench_models::{classify::holds_key, tokens::Encoding};
+use bench_models::{classify::holds_key, members::each_element, registry::names_one_model, tokens::Encoding};
 use bench_proto::ids::Sha256Hash;
 use http::HeaderMap;
 use hyper::body::Bytes;
@@ -34,16 +32,22 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use self::{
     head::{Head, Raw},
-    members::each_element,
+    names::Unlisted,
+    prompt::Counted,
 };
 use crate::{
     address::{Address, Operation, Target},
+    outcome::Refusal,
     refusal::Rejection,
     wish::Wish,
 };
 
 /// Longest name of a model, in bytes.
 const LONGEST_MODEL: usize = 256;
+
+/// What is no name of a model. OpenRouter searches for `:online`, and `@preset` stands for what somebody has stored there.
+const NO_MODEL: &str =
+    "model: expected the name of one model, without a comma, white space, ':online' at its end or '@preset'";
 
 /// A body of more bytes is counted in a thread of its own.
 pub(crate) const LARGE: usize = 256 * 1024;
@@ -89,6 +93,8 @@ pub struct Asked {
     pub(crate) named: Option<String>,
     /// How its stream is asked for its use.
     pub(crate) wish: Wish,
+    /// Members of the body that pass only where the operator of the account lets them through.
+    unlisted: Vec<Unlisted>,
 }
 
 impl fmt::Debug for Asked {
@@ -175,6 +181,17 @@ fn is_said(raw: Raw<'_>) -> bool {
 }
 
 impl Head<'_> {
+    /// The model that it names.
+    fn named(&self) -> Result<Option<String>, Rejection> {
+        if !is_said(self.model) {
+            return Ok(None);
+        }
+        let name: Option<String> = read(self.model);
+        let name = name.ok_or_else(|| Rejection::unreadable(Some("model"), NO_MODEL))?;
+        check_model(Some(&name))?;
+        Ok(Some(name))
+    }
+
     /// A switch; what is no boolean might be taken for one by somebody else.
     fn switch(value: Raw<'_>, name: &'static str) -> Result<bool, Rejection> {
         match value.map(RawValue::get) {
@@ -231,6 +248,17 @@ impl Asked {
         self.deployment.is_some()
     }
 
+    /// Looks whether an account lets through all parameters of the request that are not known to cost nothing beyond tokens.
+    ///
+    /// # Errors
+    /// For the first that it does not.
+    pub fn check_parameters(&self, let_through: &[String], account: &str) -> Result<(), Refusal> {
+        let kept = self.unlisted.iter().find(|unlisted| !let_through.contains(&unlisted.name));
+        kept.map_or(Ok(()), |Unlisted { name, instead }| {
+            Err(Refusal::UnknownParameter { name: name.clone(), instead, account: account.to_owned() })
+        })
+    }
+
     /// Reads a request.
     pub(crate) fn read(
         target: Target,
@@ -242,27 +270,19 @@ impl Asked {
         let refuse = |param, why: &str| Rejection::unreadable(param, why);
         query::check(query, operation)?;
         let head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
-        tools::check(head.tools)?;
-        if operation == Operation::Responses && head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
+        tools::check("tools", head.tools)?;
+        tools::check("functions", head.functions)?;
+        if head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
             let why = "prompt: write the prompt out; one that the provider keeps may name further models and tools";
             return Err(refuse(Some("prompt"), why));
         }
-        let named = match head.model {
-            Some(raw) if raw.get() != "null" => {
-                let name = read::<String>(Some(raw)).filter(|name| is_model(name));
-                Some(name.ok_or_else(|| refuse(Some("model"), "model: expected the name of a model"))?)
-            }
-            _ => None,
-        };
+        let named = head.named()?;
         let model = match (&deployment, &named) {
             (Some(name), _) | (None, Some(name)) => name.clone(),
             (None, None) if operation == Operation::Models => String::new(),
             (None, None) => return Err(refuse(Some("model"), "model: say which model is asked")),
         };
-        // a mistake in a system's settings would put it into the books
-        if holds_key(&model) || named.as_deref().is_some_and(holds_key) {
-            return Err(refuse(Some("model"), "model: its name looks like a key, and names stand in reports"));
-        }
+        check_model(deployment.as_deref())?;
         let stream = Head::switch(head.stream, "stream")?;
         if Head::switch(head.background, "background")? {
             let why = "background: what such a response uses is told to nobody; ask for it in the foreground";
@@ -271,11 +291,7 @@ impl Asked {
         let wishes = stream && matches!(operation, Operation::Chat | Operation::Completions);
         let wish = if wishes { Wish::from_options(&body, head.stream_options) } else { Wish::None };
         let attached = prompt::attached(operation, &body);
-        if attached.is_some_and(|attached| attached.is_elsewhere) {
-            let why = "a file, document, sound or video by its URL or id is not passed on, nobody knows its size before: send its text, or its data within the request";
-            let within = if operation == Operation::Responses { "input" } else { "messages" };
-            return Err(refuse(Some(within), why));
-        }
+        attached.map_or(Ok(()), |attached| check_attached(attached, operation))?;
         let prompt_tokens = PromptTokens::new(operation, &model, body.clone());
         if let Some(known) = attached
             && !prompt_tokens.is_exact()
@@ -307,13 +323,40 @@ impl Asked {
             deployment,
             named,
             wish,
+            unlisted: head.unlisted,
             body,
         })
     }
 }
 
-fn is_model(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_MODEL && !name.chars().any(char::is_control)
+/// Refuses the name of a model or deployment that is none, asks for more than a model, or may be a key.
+fn check_model(name: Option<&str>) -> Result<(), Rejection> {
+    let Some(name) = name else { return Ok(()) };
+    let refuse = |why: &str| Err(Rejection::unreadable(Some("model"), why));
+    let small = name.to_ascii_lowercase();
+    if name.len() > LONGEST_MODEL || !names_one_model(name) || small.ends_with(":online") || small.contains("@preset") {
+        return refuse(NO_MODEL);
+    }
+    // a mistake in a system's settings would put it into the books
+    if holds_key(name) {
+        return refuse("model: its name looks like a key, and names stand in reports");
+    }
+    Ok(())
+}
+
+/// Refuses what is no text and of which nobody knows how much it is.
+fn check_attached(attached: Counted, operation: Operation) -> Result<(), Rejection> {
+    let within = if operation == Operation::Responses { "input" } else { "messages" };
+    let why = match attached {
+        Counted { is_elsewhere: true, .. } => {
+            "a file, document, sound or video by its URL or id is not passed on, nobody knows its size before: send its text, or its data within the request"
+        }
+        Counted { is_no_picture: true, .. } => {
+            "in the place of a picture its data is passed on (data:image/…, a media type of image/…) and its http(s) URL, and no sound or video"
+        }
+        _ => return Ok(()),
+    };
+    Err(Rejection::unreadable(Some(within), why))
 }
 
 /// The key of a request: each provider has a header of its own for it.

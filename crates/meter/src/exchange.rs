@@ -193,6 +193,8 @@ impl Exchange {
         let asked = Asked::read(target, head.uri.query(), &head.headers, body)?;
         let mut admitted = self.admission.admit(&asked).await?;
         let upstream = admitted.upstream();
+        // whoever admits has looked already, and who has not lets nothing through
+        asked.check_parameters(&upstream.parameters, "NAME")?;
         let source = match admitted.stored() {
             Some(stored) => Source::Store(stored),
             None => Source::Provider(url::provider_url(&upstream, &asked)?),

@@ -3,8 +3,8 @@
 
 use memchr::memchr2;
 
-/// Longest value that is kept, in bytes: a use has 20 numbers.
-const LONGEST: usize = 4096;
+/// Longest value that is kept, in bytes: a use has 20 numbers, and as many again for each call that a reply has taken.
+const LONGEST: usize = 16 * 1024;
 
 /// What is looked for.
 const NAMES: [&str; 4] = ["usage", "model", "service_tier", "error"];
@@ -177,7 +177,7 @@ mod tests {
             let members = read(text, 3);
             assert!(!members.is_whole(), "{text}");
         }
-        let long = format!(r#"{{"usage":"{}","model":"m"}}"#, "x".repeat(5000));
+        let long = format!(r#"{{"usage":"{}","model":"m"}}"#, "x".repeat(LONGEST));
         let members = read(&long, 100);
         assert_eq!((value(&members, "usage"), value(&members, "model")), (None, Some(json!("m"))));
         assert_eq!(value(&read(r#"{"usage":1,"usage":{"a":2}}"#, 9), "usage"), Some(json!({"a": 2})));

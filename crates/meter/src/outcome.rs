@@ -41,6 +41,15 @@ pub enum Refusal {
     },
     /// Nobody knows where the model is, or what it costs; what to do about it.
     UnknownModel(String),
+    /// The request has a parameter of which it is not known that it costs nothing beyond tokens.
+    UnknownParameter {
+        /// As the request has it.
+        name: String,
+        /// What to do in its place.
+        instead: &'static str,
+        /// The account whose operator could let it through.
+        account: String,
+    },
     /// The run has no bank of the name in the path.
     UnknownBank(String),
     /// The request waited for its turn, and its time is over.

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use bench_models::classify::holds_key;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{ALLOW, CONTENT_TYPE, RETRY_AFTER},
@@ -41,6 +42,8 @@ pub(crate) struct Rejection {
 }
 
 const INVALID: &str = "invalid_request_error";
+/// Bytes of the longest name of a member that is kept.
+const LONGEST_KEPT: usize = 40;
 
 impl Rejection {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
@@ -123,6 +126,23 @@ impl Rejection {
             "{shown}: leave this parameter out of the URL; the meter passes on api-version, beta=true of Anthropic's, and those of lists of models"
         );
         Self { param: Some(shown.into()), ..Self::unreadable(None, message) }
+    }
+
+    /// A member of the body that its account has to let through.
+    pub(crate) fn unlisted(name: &str, instead: &str, account: &str) -> Self {
+        let told = |name: &str| {
+            format!(
+                "{name}: {instead}; the meter passes on what is known to cost nothing beyond tokens. Where it costs nothing else at \
+                 this provider, its operator lets it through with accounts.{account}.parameters"
+            )
+        };
+        let shown = shown(name);
+        // what else a name may be is the client's own
+        let is_word = (1..=LONGEST_KEPT).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+            && !holds_key(name);
+        let reason = (!is_word).then(|| told("a member of another form than those of providers").into());
+        Self { param: Some(shown.as_str().into()), reason, ..Self::unreadable(None, told(&shown)) }
     }
 
     pub(crate) fn encoded(encoding: &str) -> Self {
@@ -258,6 +278,7 @@ impl From<Refusal> for Rejection {
             Refusal::UnknownModel(why) => {
                 Self { param: Some("model".into()), ..lasting(StatusCode::NOT_FOUND, "model_not_found", &why) }
             }
+            Refusal::UnknownParameter { name, instead, account } => Self::unlisted(&name, instead, &account),
             Refusal::UnknownBank(bank) => {
                 let message = format!(
                     "the run has no bank {}, which the base URL names: take the address from bench_coord.meter_url(bank), or the one without a bank from `bench-coord meter url RUN`",
@@ -352,6 +373,10 @@ mod tests {
         (rejection.status.as_u16(), headers, serde_json::from_slice(&body).expect("json"))
     }
 
+    fn unknown(name: &str) -> Refusal {
+        Refusal::UnknownParameter { name: name.to_owned(), instead: "leave it out", account: "openai".to_owned() }
+    }
+
     #[test]
     fn every_refusal_has_the_form_of_its_provider_and_says_whether_to_come_again() {
         let busy = Refusal::Busy { retry_after: Duration::from_millis(1500), reason: "20 s for its turn".to_owned() };
@@ -362,6 +387,7 @@ mod tests {
             (Refusal::RunEnded("completed".into()), 403, "run_ended", "permission_error", "false"),
             (not_allowed, 403, "model_not_allowed", "permission_error", "false"),
             (Refusal::UnknownModel("m".into()), 404, "model_not_found", "not_found_error", "false"),
+            (unknown("logits_processors"), 400, "invalid_request", "invalid_request_error", "false"),
             (Refusal::UnknownBank("b".into()), 404, "unknown_bank", "not_found_error", "false"),
             (busy, 429, "rate_limit_exceeded", "rate_limit_error", "true"),
             (Refusal::OverBudget("spent".into()), 402, "insufficient_quota", "billing_error", "false"),
@@ -386,6 +412,7 @@ mod tests {
         for (refusal, lasts) in [
             (not_allowed, true),
             (Refusal::UnknownModel("m".into()), true),
+            (unknown("logits_processors"), true),
             (Refusal::UnknownBank("b".into()), true),
             (Refusal::UnknownRun, false),
             (Refusal::ForeignKey, false),
@@ -426,6 +453,29 @@ mod tests {
         assert!(rejection.kept().find(" too; ").is_some_and(|at| at < 280), "{}", rejection.kept());
         let rejection = Rejection::from(Refusal::UnknownBank(long));
         assert!(rejection.kept().len() < 300 && rejection.kept().contains("meter_url(bank)"), "{}", rejection.kept());
+    }
+
+    #[test]
+    fn p34_of_a_member_that_does_not_pass_the_name_is_kept_where_it_is_a_word_of_a_provider() {
+        let long = "x".repeat(LONGEST_KEPT + 1);
+        for (name, is_kept) in [
+            ("use_beam_search", true),
+            ("providerOptions", true),
+            ("alice at 5", false),
+            ("user_12345", false),
+            ("sk-planted-abcdefgh", false),
+            (long.as_str(), false),
+            ("", false),
+        ] {
+            let rejection = Rejection::from(unknown(name));
+            assert_eq!(rejection.kept().starts_with(&format!("{name}: ")), is_kept, "{rejection:?}");
+            assert!(
+                rejection.kept().contains("leave it out") && rejection.kept().contains("accounts.openai.parameters")
+            );
+            let (_, body) = rejection.written(Form::OpenAi);
+            let body: serde_json::Value = serde_json::from_slice(&body).expect("json");
+            assert_eq!((rejection.status.as_u16(), &body["error"]["param"]), (400, &json!(name)), "{body}");
+        }
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Upstream {
     /// Whether streams of chat and text completions are asked for their use where the client did not. Off for servers that refuse
     /// `stream_options`.
     pub asks_usage: bool,
+    /// Names of parameters that its operator lets through, beside those that are known to cost nothing beyond tokens.
+    pub parameters: Vec<String>,
     /// Longest wait for the head of the reply.
     pub first_byte: Duration,
     /// Longest silence within the reply.
@@ -75,6 +77,7 @@ impl Upstream {
             keys: secrets.like_keys(),
             secrets,
             asks_usage: true,
+            parameters: Vec::new(),
             first_byte: Duration::from_secs(600),
             idle: Duration::from_secs(120),
             whole: Duration::from_secs(1800),

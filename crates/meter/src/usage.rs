@@ -43,6 +43,18 @@ pub(crate) struct Told {
     cache_creation_input_tokens: Option<u64>,
     #[serde(deserialize_with = "or_default")]
     cache_creation: Creation,
+    // the calls that were made for one reply, where it took several: what stands above is of the last alone
+    #[serde(deserialize_with = "of_all")]
+    iterations: Option<Iterations>,
+}
+
+/// What they have used together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Iterations {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_creation: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -61,6 +73,20 @@ struct Creation {
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Ok(Value::deserialize(deserializer)?.as_u64())
+}
+
+/// The sums over a list of uses; none where there is no list.
+fn of_all<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Iterations>, D::Error> {
+    let told = Value::deserialize(deserializer)?;
+    Ok(told.as_array().map(|calls| {
+        let sum = |kind: &str| calls.iter().filter_map(|call| call.get(kind)?.as_u64()).fold(0, u64::saturating_add);
+        Iterations {
+            input: sum("input_tokens"),
+            output: sum("output_tokens"),
+            cache_read: sum("cache_read_input_tokens"),
+            cache_creation: sum("cache_creation_input_tokens"),
+        }
+    }))
 }
 
 /// Null, or another kind of value, is the default.
@@ -92,20 +118,23 @@ impl Told {
             cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
             cache_creation_input_tokens: later.cache_creation_input_tokens.or(self.cache_creation_input_tokens),
             cache_creation: Creation { ephemeral_1h_input_tokens: creation },
+            iterations: later.iterations.or(self.iterations),
         }
     }
 
     /// As tokens; `None` where a number is missing that the operation has.
     fn tokens(&self, embeds: bool) -> Option<Tokens> {
-        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let all = self.iterations.unwrap_or_default();
+        let written = self.cache_creation_input_tokens.unwrap_or(0).max(all.cache_creation);
         let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).min(written);
-        let beside = self.cache_read_input_tokens.unwrap_or(0);
+        let beside = self.cache_read_input_tokens.unwrap_or(0).max(all.cache_read);
+        let with_parts = |input: u64| input.saturating_add(written).saturating_add(beside);
         let prompt = match self.prompt_tokens {
             // gateways such as LiteLLM tell Anthropic's parts beside a prompt that has them in it
-            Some(whole) => whole,
-            None => self.input_tokens?.saturating_add(written).saturating_add(beside),
+            Some(whole) => whole.max(if self.iterations.is_some() { with_parts(all.input) } else { 0 }),
+            None => with_parts(self.input_tokens?.max(all.input)),
         };
-        let told = self.completion_tokens.or(self.output_tokens);
+        let told = self.completion_tokens.or(self.output_tokens).map(|told| told.max(all.output));
         let completion = if embeds { told.or(Some(0)) } else { with_thoughts(Some(prompt), told, self.total_tokens) };
         let details = self.prompt_tokens_details.cached_tokens.or(self.input_tokens_details.cached_tokens);
         let cached = details.unwrap_or(0).max(beside);
@@ -224,6 +253,29 @@ mod tests {
         assert_eq!(told(&json!({"prompt_tokens": -1, "completion_tokens": 1.5})).tokens(false), None);
         assert_eq!(Told::read(b"null"), None);
         assert_eq!(Told::read(b"7"), None);
+    }
+
+    #[test]
+    fn p34_the_use_of_a_reply_that_took_several_calls_is_that_of_all() {
+        let summed_up = json!({"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500, "cache_creation_input_tokens": 7});
+        let last = json!({"type": "message", "input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 5});
+        let used = |iterations: Value| {
+            let value =
+                json!({"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 5, "iterations": iterations});
+            told(&value).tokens(false).expect("is told")
+        };
+        let all = Tokens { prompt: 180_022, completion: 3_503, cached: 5, cache_write: 7, cache_write_1h: 0 };
+        assert_eq!(used(json!([summed_up, last])), all);
+        let plain = Tokens { prompt: 15, completion: 3, cached: 5, ..Tokens::default() };
+        for nothing in [json!(null), json!([]), json!([last]), json!([7, {"output_tokens": -1}]), json!("none")] {
+            assert_eq!(used(nothing.clone()), plain, "{nothing}");
+        }
+        let gateway = json!({"prompt_tokens": 15, "completion_tokens": 3, "iterations": [summed_up, last]});
+        assert_eq!(told(&gateway).tokens(false), Some(all));
+        // a stream tells them at its end
+        let start = told(&json!({"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 5}));
+        let end = told(&json!({"output_tokens": 3, "iterations": [summed_up, last]}));
+        assert_eq!(start.then(end).then(told(&json!({"output_tokens": 3}))).tokens(false), Some(all));
     }
 
     #[test]

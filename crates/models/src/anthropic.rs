@@ -41,6 +41,8 @@ pub struct AnthropicChat {
     headers: HeaderMap,
     secrets: Secrets,
     model: String,
+    is_azure: bool,
+    let_through: Vec<String>,
 }
 
 impl std::fmt::Debug for AnthropicChat {
@@ -70,7 +72,15 @@ impl AnthropicChat {
             headers.insert("x-api-key", secret_header(key.expose_secret().trim())?);
         }
         headers.insert("anthropic-version", HeaderValue::from_static(API_VERSION));
-        Ok(Self { http: http.clone(), url, endpoint, headers, secrets, model: model.to_owned() })
+        let is_azure = classify::is_azure(base_url);
+        let (http, model) = (http.clone(), model.to_owned());
+        Ok(Self { http, url, endpoint, headers, secrets, model, is_azure, let_through: Vec::new() })
+    }
+
+    /// Sends parameters of these names too.
+    #[must_use]
+    pub(super) fn letting_through(self, parameters: &[String]) -> Self {
+        Self { let_through: parameters.to_vec(), ..self }
     }
 
     fn read(&self, body: &[u8], seen: &Exchange) -> Result<ChatReply, AttemptError> {
@@ -94,7 +104,8 @@ impl ChatModel for AnthropicChat {
 
     async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let begun = Instant::now();
-        let body = match serde_json::to_vec(&WireRequest { model: &self.model, request }) {
+        let asked = WireRequest { model: &self.model, request, let_through: &self.let_through };
+        let body = match serde_json::to_vec(&asked) {
             Ok(body) => body,
             Err(error) => {
                 let result = Err(classify::transport(Transport::Unsendable, 0, &error.to_string(), &self.secrets));
@@ -105,7 +116,7 @@ impl ChatModel for AnthropicChat {
         let duration_us = begun.elapsed().as_micros() as u64;
         let result = match sent {
             Ok(body) => self.read(&body, &seen),
-            Err(fault) => Err(fault.failed(&seen, &self.secrets)),
+            Err(fault) => Err(fault.failed(&seen, &self.secrets, self.is_azure)),
         };
         Attempt { result, pace: seen.pace, duration_us }
     }

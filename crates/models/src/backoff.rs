@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use bench_proto::failure::{Failure, FailureClass};
 use rand::Rng;
 
 /// Settings of the delays between attempts.
@@ -37,6 +38,41 @@ pub struct Delays {
 }
 
 impl BackoffSettings {
+    /// Delays of calls outside of runs, for which a person waits.
+    pub const OUTSIDE_OF_RUNS: Self = Self {
+        initial_interval: Duration::from_millis(200),
+        multiplier: 2.0,
+        randomization_factor: 0.5,
+        max_interval: Duration::from_secs(5),
+    };
+
+    /// Makes a call again, later each time, while what it meets is transient and `may_pass`: at most so many `attempts` in all. For
+    /// calls that have no route and no cap, whose delays and stops are the caller's.
+    ///
+    /// # Errors
+    /// The failure of the last attempt.
+    pub async fn patiently<T, F>(
+        &self,
+        attempts: u32,
+        may_pass: impl Fn(&Failure) -> bool,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut delays = self.delays();
+        for _ in 1..attempts {
+            match call().await {
+                Err(failure) if failure.class == FailureClass::Transient && may_pass(&failure) => {
+                    let asked = failure.retry_after_ms.map(Duration::from_millis);
+                    tokio::time::sleep(delays.next_delay(asked)).await;
+                }
+                ended => return ended,
+            }
+        }
+        call().await
+    }
+
     /// Delays for a new call.
     #[must_use]
     pub fn delays(&self) -> Delays {
@@ -84,6 +120,32 @@ mod tests {
         for _ in 0..100 {
             let delay = BackoffSettings::default().delays().next_delay(Some(asked));
             assert!(delay >= asked && delay < asked * 2, "{delay:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_made_again_while_what_it_meets_may_pass() {
+        let passing = || Failure::transient("away", "not now");
+        let long = Failure { retry_after_ms: Some(60_000), ..passing() };
+        let attempts = async |answers: Vec<Result<u32, Failure>>| {
+            let (mut answers, mut made) = (answers.into_iter(), 0);
+            let call = || {
+                made += 1;
+                std::future::ready(answers.next().expect("an attempt that nobody expects"))
+            };
+            let may_pass = |failure: &Failure| failure.code != "too_slow";
+            let ended = BackoffSettings::default().patiently(3, may_pass, call).await;
+            (ended.map_err(|failure| failure.code), made)
+        };
+        let since = tokio::time::Instant::now();
+        assert_eq!(attempts(vec![Err(passing()), Err(long), Ok(7)]).await, (Ok(7), 3));
+        assert!(since.elapsed() >= Duration::from_secs(60), "it was asked to wait: {:?}", since.elapsed());
+        assert_eq!(attempts(vec![Err(passing()), Err(passing()), Err(passing())]).await, (Err("away".to_owned()), 3));
+        for (code, failure) in [
+            ("too_slow", Failure::transient("too_slow", "it would be so again")),
+            ("refused", Failure::permanent("refused", "never")),
+        ] {
+            assert_eq!(attempts(vec![Err(failure)]).await, (Err(code.to_owned()), 1));
         }
     }
 

@@ -57,7 +57,7 @@ const FOUND_OUT: Duration = Duration::from_secs(1);
 /// Longest time that a probe waits for its reply.
 pub const PROBE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Settings of calls.
+/// How patient a caller is, and what it counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallSettings {
     /// Attempts after the first that may fail; answers of 429 and outages of the route are not counted.

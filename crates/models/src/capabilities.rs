@@ -76,37 +76,6 @@ pub fn max_tokens_of(params: &BTreeMap<String, Value>) -> Option<u64> {
     MAX_TOKENS_NAMES.iter().find_map(|name| params.get(*name).and_then(Value::as_u64))
 }
 
-/// What the body of a request says by itself: what is asked of whom, how often, and in which form the reply comes. A parameter of
-/// the same name would send one thing and have another one reserved, booked and reported.
-const NO_PARAMETERS: [&str; 20] = [
-    "best_of",
-    "function_call",
-    "functions",
-    "input",
-    "mcp_servers",
-    "messages",
-    "model",
-    "models",
-    "n",
-    "output_config",
-    "plugins",
-    "prompt",
-    "response_format",
-    "route",
-    "stream",
-    "stream_options",
-    "system",
-    "tool_choice",
-    "tools",
-    "web_search_options",
-];
-
-/// Whether a request may have a parameter of this name.
-#[must_use]
-pub fn is_parameter(name: &str) -> bool {
-    !NO_PARAMETERS.contains(&name)
-}
-
 /// Parameters that Anthropic's messages API does not know.
 const NOT_FOR_ANTHROPIC: [&str; 9] = [
     "seed",
@@ -204,16 +173,6 @@ mod tests {
 
     fn params(value: Value) -> BTreeMap<String, Value> {
         serde_json::from_value(value).expect("an object")
-    }
-
-    #[test]
-    fn what_a_request_says_by_itself_is_no_parameter() {
-        for name in ["model", "messages", "n", "stream", "tools", "response_format", "system"] {
-            assert!(!is_parameter(name), "{name}");
-        }
-        for name in ["temperature", "seed", "service_tier", "reasoning_effort", "thinking", "max_tokens", "stop"] {
-            assert!(is_parameter(name), "{name}");
-        }
     }
 
     #[test]

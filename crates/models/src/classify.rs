@@ -41,6 +41,8 @@ struct Words {
     message: String,
     kind: String,
     code: String,
+    /// The code of Azure's error within the error.
+    inner: String,
     param: String,
 }
 
@@ -69,6 +71,7 @@ impl Words {
             message: message.unwrap_or_else(|| value.to_string()),
             kind: text(error.get("type")),
             code: text(error.get("code")),
+            inner: text(error.pointer("/innererror/code").or_else(|| error.pointer("/inner_error/code"))),
             param: text(error.get("param")),
         }
     }
@@ -83,7 +86,50 @@ impl Words {
         let message = self.message.to_ascii_lowercase();
         parts.iter().any(|part| message.contains(part))
     }
+
+    /// What was asked, or the reply to it, was withheld for what it says: a model has read it.
+    fn withhold(&self) -> bool {
+        let is_code = |code: &String| {
+            let code = code.to_ascii_lowercase();
+            WITHHOLDING.iter().any(|part| code.contains(part))
+        };
+        // what could not be read as JSON, since it was cut, has its codes in the message
+        [&self.code, &self.kind, &self.inner].into_iter().any(is_code) || self.says(&WITHHOLDING[..WITHHOLDING_WORDS])
+    }
+
+    /// The request was wrong, and nothing was done about it.
+    fn are_of_a_bad_request(&self) -> bool {
+        let codes = [&self.code, &self.kind].map(|code| code.to_ascii_lowercase());
+        codes.iter().any(|code| INVALID.iter().any(|part| code.contains(part)))
+            || lacks_schemas(self)
+            || self.says(&TOO_LONG)
+    }
 }
+
+/// Parts of the codes and types with which providers withhold a reply; the first of them are in no message of another kind.
+const WITHHOLDING: [&str; 6] = [
+    "content_filter",
+    "responsibleaipolicyviolation",
+    "content_policy_violation",
+    "invalid_prompt",
+    "moderation",
+    "policy_violation",
+];
+const WITHHOLDING_WORDS: usize = 3;
+
+/// Parts of the codes and types of requests that no model has seen.
+const INVALID: [&str; 7] = [
+    "invalid",
+    "unsupported",
+    "not_supported",
+    "notsupported",
+    "unknown_parameter",
+    "missing",
+    "context_length_exceeded",
+];
+
+/// Words of what is said of a prompt that no model can take.
+const TOO_LONG: [&str; 4] = ["maximum context length", "context length", "context window", "prompt is too long"];
 
 /// The text of an error page: tags out.
 fn plain_text(page: &str) -> String {
@@ -175,11 +221,29 @@ fn lacks_schemas(words: &Words) -> bool {
         ])
 }
 
-/// Whether a provider may ask money for what it has answered with this status: a gateway gives up on an upstream that may still finish and
-/// bill; other errors are not billed.
+/// Whether a provider may ask money for what it has answered with this status. A gateway gives up on an upstream that may still finish
+/// and bill, a server on a reply that takes too long, and what was withheld has been read by a model. Azure charges for whatever it has
+/// processed, so there the other answers that do not say that nothing was done may be billed too.
 #[must_use]
-pub const fn may_be_billed(status: u16) -> bool {
-    matches!(status, 504 | 524)
+pub fn may_be_billed(status: u16, body: &[u8], is_azure: bool) -> bool {
+    may_words_be_billed(status, &Words::read(body), is_azure)
+}
+
+fn may_words_be_billed(status: u16, words: &Words, is_azure: bool) -> bool {
+    match status {
+        408 | 499 | 504 | 524 => true,
+        400.. if words.withhold() => true,
+        401 | 403 | 404 | 413 | 415 | 422 | 429 => false,
+        400..=499 => is_azure && !words.are_of_a_bad_request(),
+        _ => false,
+    }
+}
+
+/// Whether a base URL is one of Azure's.
+#[must_use]
+pub fn is_azure(base_url: &str) -> bool {
+    let of_azure = |host: &str| [".azure.com", ".azure.us", ".azure.cn"].iter().any(|end| host.ends_with(end));
+    reqwest::Url::parse(base_url).is_ok_and(|url| url.host_str().is_some_and(of_azure))
 }
 
 /// What a response other than success means; `secrets` as of [`one_line`]: many servers repeat the path of a request in an error,
@@ -201,7 +265,7 @@ pub fn response<'s>(
     message.push_str(hint);
     let mut failure = Failure::new(class, code, message);
     failure.retry_after_ms = retry_after_ms.filter(|_| class == FailureClass::Transient);
-    let maybe_billed = may_be_billed(status);
+    let maybe_billed = may_words_be_billed(status, &words, false);
     AttemptError { failure, status, maybe_billed, adapted: false }
 }
 
@@ -234,9 +298,7 @@ fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) 
         }
         400..=499 if words.says(&["credit balance is too low"]) => quota(),
         400..=499 if words.is(&["model_not_found", "DeploymentNotFound"]) => no_model(),
-        400..=499 if words.is(&["content_filter", "content_policy_violation", "moderation"]) => {
-            say(Permanent, "content_filter", "")
-        }
+        400..=499 if words.withhold() => say(Permanent, "content_filter", ""),
         401 => bad_key(),
         402 => quota(),
         403 if words.says(&["moderation", "flagged", "content policy"]) => say(Permanent, "content_filter", ""),
@@ -245,15 +307,7 @@ fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) 
         404 if words.says(&["model"]) => no_model(),
         404 => say(Terminal, "not_found", "; check the base URL (most end in /v1)"),
         429 => say(Transient, code::RATE_LIMITED, ""),
-        400 | 413 | 422
-            if words.is(&["context_length_exceeded"])
-                || words.says(&[
-                    "maximum context length",
-                    "context length",
-                    "context window",
-                    "prompt is too long",
-                ]) =>
-        {
+        400 | 413 | 422 if words.is(&["context_length_exceeded"]) || words.says(&TOO_LONG) => {
             say(Permanent, "context_length_exceeded", "; retrieve less (--top-k) or use a model with a larger context")
         }
         413 => say(Permanent, "request_too_large", ""),
@@ -477,6 +531,73 @@ mod tests {
         }
         assert!(!response(500, b"", None, None).maybe_billed);
         assert!(response(504, b"", None, None).maybe_billed);
+    }
+
+    /// As Azure says it, and others with it.
+    const WITHHELD: &str = r#"{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true}}}}}"#;
+
+    #[test]
+    fn what_was_withheld_or_took_too_long_may_have_been_billed_whoever_answers() {
+        let inner = r#"{"error":{"message":"no","code":"400","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#;
+        for (status, body) in [
+            (408, ""),
+            (499, ""),
+            (504, ""),
+            (524, ""),
+            (400, WITHHELD),
+            // the begin of one that is too long to be kept
+            (400, &WITHHELD[..WITHHELD.len() - 9]),
+            (400, inner),
+            (400, r#"{"error":{"message":"no","type":"content_policy_violation"}}"#),
+            (400, r#"{"error":{"message":"flagged","type":"invalid_request_error","code":"invalid_prompt"}}"#),
+            (403, r#"{"error":{"message":"flagged","code":"moderation_blocked"}}"#),
+        ] {
+            for is_azure in [true, false] {
+                assert!(may_be_billed(status, body.as_bytes(), is_azure), "{status} {body}");
+            }
+            assert!(response(status, body.as_bytes(), None, None).maybe_billed, "{status} {body}");
+        }
+        assert_eq!(class_and_code(400, inner), (FailureClass::Permanent, "content_filter".to_owned()));
+    }
+
+    #[test]
+    fn on_azure_what_does_not_say_that_nothing_was_done_may_have_been_billed() {
+        let invalid =
+            r#"{"error":{"message":"Unrecognized request argument","type":"invalid_request_error","code":null}}"#;
+        let schema = r#"{"error":{"message":"response_format 'json_schema' is not supported"}}"#;
+        let long = r#"{"error":{"message":"This model's maximum context length is 8192 tokens"}}"#;
+        for (status, body, is_billed) in [
+            (400, "", true),
+            (400, r#"{"error":{"message":"the request failed"}}"#, true),
+            (409, "", true),
+            (400, invalid, false),
+            (400, r#"{"error":{"message":"no","code":"unsupported_parameter"}}"#, false),
+            (400, schema, false),
+            (400, long, false),
+            (401, "", false),
+            (403, "", false),
+            (404, r#"{"error":{"code":"DeploymentNotFound"}}"#, false),
+            (413, "", false),
+            (415, "", false),
+            (422, "", false),
+            (429, "", false),
+            (500, "", false),
+            (503, "", false),
+            (302, "", false),
+        ] {
+            assert_eq!(may_be_billed(status, body.as_bytes(), true), is_billed, "{status} {body}");
+            assert!(!may_be_billed(status, body.as_bytes(), false), "elsewhere nobody charges for it: {status} {body}");
+        }
+        for (url, expected) in [
+            ("https://name.openai.azure.com/openai/v1", true),
+            ("https://name.services.ai.azure.com/anthropic", true),
+            ("https://azure.com.evil.example/v1", false),
+            ("https://api.openai.com/v1", false),
+            ("http://127.0.0.1:1/azure.com", false),
+            ("no URL", false),
+        ] {
+            assert_eq!(is_azure(url), expected, "{url}");
+        }
     }
 
     #[test]

@@ -252,7 +252,9 @@ mod tests {
     async fn look_at(base_url: String) -> Look {
         let key = Some("open-sesame".into());
         let (name, limits) = ("a".to_owned(), PaceLimits::default());
-        let account = Account { name, base_url, key, limits, counts_used_tokens: false, asks_stream_usage: true };
+        let parameters = Vec::new();
+        let account =
+            Account { name, base_url, key, limits, counts_used_tokens: false, asks_stream_usage: true, parameters };
         look("openai", &account, Duration::from_secs(20)).await.expect("looks")
     }
 

@@ -93,6 +93,8 @@ struct Endpoint {
     key: SecretString,
     /// What the server may not say of all this.
     secrets: Secrets,
+    /// It is Azure's, whoever it is said to be.
+    is_azure: bool,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -184,6 +186,7 @@ impl Endpoint {
             headers,
             key: key.map_or_else(|| SecretString::from(""), |key| SecretString::from(key.expose_secret().trim())),
             secrets,
+            is_azure: scheme == Scheme::Azure || classify::is_azure(base_url),
         })
     }
 
@@ -226,6 +229,7 @@ pub struct OpenAiChat {
     model: String,
     /// How structured replies are asked for; falls from schema to JSON mode to plain text as the server refuses.
     format: AtomicU8,
+    let_through: Vec<String>,
 }
 
 impl std::fmt::Debug for OpenAiChat {
@@ -266,7 +270,14 @@ impl OpenAiChat {
             max_reply_bytes: http.settings.max_reply_bytes,
         };
         let client = Client::build(http.client.clone(), endpoint).with_http_service(service);
-        Ok(Self { client, endpoint: shown, model: model.to_owned(), format: AtomicU8::new(Format::Schema as u8) })
+        let (model, format) = (model.to_owned(), AtomicU8::new(Format::Schema as u8));
+        Ok(Self { client, endpoint: shown, model, format, let_through: Vec::new() })
+    }
+
+    /// Sends parameters of these names too.
+    #[must_use]
+    pub(super) fn letting_through(self, parameters: &[String]) -> Self {
+        Self { let_through: parameters.to_vec(), ..self }
     }
 
     fn secrets(&self) -> &Secrets {
@@ -287,7 +298,7 @@ impl OpenAiChat {
             }
             Fault::Broken { .. } => false,
         };
-        let mut failed = fault.failed(seen, self.secrets());
+        let mut failed = fault.failed(seen, self.secrets(), self.client.config().is_azure);
         if simpler {
             failed.adapted = true;
             let words = format!("{}; asking in a simpler way", failed.failure.message);
@@ -311,7 +322,8 @@ impl OpenAiChat {
             let status = error.get("code").and_then(|code| code.as_u64()).and_then(|code| u16::try_from(code).ok());
             let status = status.filter(|status| (400..600).contains(status)).unwrap_or(502);
             let body = serde_json::json!({ "error": error }).to_string();
-            return Err(classify::response(status, body.as_bytes(), seen.pace.retry_after_ms, self.secrets()));
+            let fault = Fault::Response { status, body: body.into_bytes() };
+            return Err(fault.failed(seen, self.secrets(), self.client.config().is_azure));
         }
         completion
             .into_reply()
@@ -332,7 +344,7 @@ impl ChatModel for OpenAiChat {
 
     async fn attempt(&self, request: &ChatRequest, trace: Option<&StepTrace>) -> Attempt {
         let format = Format::from(self.format.load(Ordering::Relaxed));
-        let body = WireRequest { model: &self.model, request, format };
+        let body = WireRequest { model: &self.model, request, format, let_through: &self.let_through };
         let begun = Instant::now();
         let sent = self.send(&body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use bench_proto::{
     address::is_public,
-    failure::Failure,
+    failure::{Failure, code::CANNOT_SERVE},
     nearest::{did_you_mean, distance},
+    spec::ModelSpec,
 };
 use bench_store::PaceLimits;
 use secrecy::SecretString;
@@ -14,6 +15,7 @@ use super::{
     ChatModel,
     anthropic::AnthropicChat,
     openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
+    parameters,
 };
 
 /// A registered provider.
@@ -113,6 +115,19 @@ pub enum ModelNameError {
     /// A model of a provider that has none.
     #[error("'{0}' has no models: write {0} alone")]
     NeedlessModel(&'static str),
+    /// What is not the name of one model.
+    #[error("'{0}' is no name of one model: it has a comma, white space or a control character")]
+    NotOneModel(String),
+}
+
+/// Whether a name can be that of one model. Gateways take several apart that stand in its place, and ask them all.
+#[must_use]
+pub fn names_one_model(name: &str) -> bool {
+    !name.is_empty() && !name.chars().any(|c| c == ',' || c.is_whitespace() || c.is_control())
+}
+
+fn not_one(model: &str) -> ModelNameError {
+    ModelNameError::NotOneModel(model.escape_debug().to_string())
 }
 
 /// Servers that speak OpenAI's API and are often named as if they were providers, with the port of their default.
@@ -144,6 +159,7 @@ pub fn parse_model(text: &str) -> Result<ModelName, ModelNameError> {
         (true, true) if provider.name == FAKE => Ok(ModelName { provider, model: SIMULATED.to_owned() }),
         (true, true) => Err(ModelNameError::NoModel(provider.name)),
         (false, false) => Err(ModelNameError::NeedlessModel(provider.name)),
+        (true, false) if !names_one_model(model) => Err(not_one(model)),
         _ => Ok(ModelName { provider, model: model.to_owned() }),
     }
 }
@@ -176,6 +192,8 @@ pub struct Account {
     pub counts_used_tokens: bool,
     /// Its server takes the wish that a stream tells its use.
     pub asks_stream_usage: bool,
+    /// Names of parameters that its operator knows to cost nothing beyond tokens there, beside those of [`parameters::check`].
+    pub parameters: Vec<String>,
 }
 
 impl std::fmt::Debug for Account {
@@ -203,6 +221,26 @@ impl Account {
     }
 }
 
+/// Builds the chat model of a run, for an account that is sent all of its parameters.
+///
+/// # Errors
+/// As [`check_params`] and [`build_chat`].
+pub fn build_model(model: &ModelSpec, account: &Account, http: &SharedHttp) -> Result<Arc<dyn ChatModel>, Failure> {
+    check_params(model, account)?;
+    build_chat(&model.provider, &model.name, account, http)
+}
+
+/// Checks that an account is sent all parameters of a model: a run that is stored may have any, and is not measured with other ones.
+///
+/// # Errors
+/// A terminal failure of this process: the operator of another one may let them through.
+pub fn check_params(model: &ModelSpec, account: &Account) -> Result<(), Failure> {
+    let Some(unsent) = parameters::unsent(&model.params, &account.parameters) else { return Ok(()) };
+    let (name, why) = (unsent.name.escape_debug(), unsent.why(&account.name));
+    let of = model.name.escape_debug();
+    Err(Failure::terminal(CANNOT_SERVE, format!("the model {of} has the parameter '{name}', {why}")))
+}
+
 /// Builds a chat model of a provider.
 ///
 /// # Errors
@@ -215,12 +253,16 @@ pub fn build_chat(
 ) -> Result<Arc<dyn ChatModel>, Failure> {
     if PROVIDERS.iter().any(|known| known.name == provider && known.remote) {
         check_key(provider, account)?;
+        check_name(model)?;
     }
-    let (url, key) = (&account.base_url, account.key.as_ref());
+    let (url, key, parameters) = (&account.base_url, account.key.as_ref(), &account.parameters);
+    let of_scheme = |scheme| -> Result<Arc<dyn ChatModel>, Failure> {
+        Ok(Arc::new(OpenAiChat::with_scheme(scheme, url, key, model, http)?.letting_through(parameters)))
+    };
     match provider {
-        "openai" | "ollama" | FAKE => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::OpenAi, url, key, model, http)?)),
-        "azure" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::Azure, url, key, model, http)?)),
-        "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
+        "openai" | "ollama" | FAKE => of_scheme(Scheme::OpenAi),
+        "azure" => of_scheme(Scheme::Azure),
+        "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?.letting_through(parameters))),
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
             format!("'{provider}' makes no calls and cannot be used as a chat model"),
@@ -230,6 +272,11 @@ pub fn build_chat(
             ModelNameError::UnknownProvider { name: other.to_owned(), nearest: nearest(other, other) }.to_string(),
         )),
     }
+}
+
+fn check_name(model: &str) -> Result<(), Failure> {
+    let refused = || Failure::terminal("bad_model_name", not_one(model).to_string());
+    names_one_model(model).then_some(()).ok_or_else(refused)
 }
 
 /// A key, or a server at home.
@@ -267,11 +314,14 @@ pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Re
     let (provider, scheme) =
         if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
     check_key(provider, account)?;
+    check_name(model)?;
     Ok(Arc::new(OpenAiEmbeddings::with_scheme(scheme, &account.base_url, account.key.as_ref(), model, http)?))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::openai::HttpSettings;
 
@@ -283,6 +333,7 @@ mod tests {
             limits: PaceLimits::default(),
             counts_used_tokens: false,
             asks_stream_usage: true,
+            parameters: Vec::new(),
         }
     }
 
@@ -295,6 +346,7 @@ mod tests {
             limits: PaceLimits::default(),
             counts_used_tokens: false,
             asks_stream_usage: true,
+            parameters: Vec::new(),
         };
         let shown = format!("{account:?}");
         assert!(shown.contains("mine") && shown.contains("api.example") && !shown.contains("s3cret"), "{shown}");
@@ -310,6 +362,10 @@ mod tests {
         assert_eq!(parse_model("extractive").expect("known").model, "");
         assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
         assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
+        for several in ["openai/gpt-5-pro,openai/gpt-4o-mini", "gpt-4o mini", "m\u{7}"] {
+            let refused = parse_model(&format!("openai:{several}")).expect_err(several);
+            assert!(refused.to_string().contains("is no name of one model"), "{refused}");
+        }
         for (wrong, nearest) in [
             ("opanai:gpt", "openai"),
             ("gpt-4o-mini", "openai"),
@@ -359,6 +415,44 @@ mod tests {
             assert_eq!(failure.code, code, "{provider} {url}");
             assert!(!failure.message.contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_stored_run_asks_one_model_and_sends_what_its_account_lets_through() {
+        let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+        let spec = |provider: &str, name: &str, params: serde_json::Value| ModelSpec {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            account: "acc".to_owned(),
+            params: serde_json::from_value(params).expect("an object"),
+            prompts: BTreeMap::new(),
+            version: 1,
+        };
+        let strict = account("http://localhost/v1", None);
+        let open = Account { parameters: vec!["chat_template".to_owned()], ..strict.clone() };
+        let code =
+            |spec: &ModelSpec, account: &Account| build_model(spec, account, &http).err().map(|failed| failed.code);
+        for provider in ["openai", "azure", "anthropic", "ollama", FAKE] {
+            let plain = spec(provider, "m", json!({"temperature": 0, "seed": 7}));
+            assert_eq!(code(&plain, &strict), None, "{provider}");
+            let several = spec(provider, "gpt-5-pro,gpt-4o-mini", json!({}));
+            assert_eq!(code(&several, &open).as_deref(), Some("bad_model_name"), "{provider}");
+            let template = spec(provider, "m", json!({"chat_template": "{{ messages }}"}));
+            assert_eq!((code(&template, &strict).as_deref(), code(&template, &open)), (Some(CANNOT_SERVE), None));
+            for params in [json!({"api_base": "https://evil.example"}), json!({"n": 128}), json!({"speed": "fast"})] {
+                assert_eq!(
+                    code(&spec(provider, "m", params.clone()), &open).as_deref(),
+                    Some(CANNOT_SERVE),
+                    "{params}"
+                );
+            }
+        }
+        let refused = check_params(&spec("openai", "m", json!({"api_base": "x"})), &strict).expect_err("is refused");
+        assert!(
+            refused.message.contains("'api_base'") && refused.message.contains("accounts.acc.parameters"),
+            "{refused}"
+        );
+        assert!(build_embeddings("a,b", &strict, &http).is_err());
     }
 
     #[test]

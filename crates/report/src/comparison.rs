@@ -2,8 +2,12 @@
 
 mod fronts;
 
-use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
-use bench_proto::summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles};
+use bench_proto::{
+    comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word},
+    ids::random_end,
+    summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles},
+    text,
+};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -47,13 +51,24 @@ pub fn pairs_markdown(pairs: &[Comparison], front: Front) -> String {
     markdown::render_blocks(&pairs_document(pairs, front))
 }
 
-/// A run by its name and its id.
-pub(crate) fn name_of(run: &bench_proto::comparison::ComparedRun) -> String {
-    run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({})", one_line(name, 40), run.id))
+/// A run by its id, or by its name and the end of its id, which is accepted in its place.
+pub(crate) fn name_of(run: &ComparedRun) -> String {
+    let short = random_end(&run.id).unwrap_or(&run.id);
+    run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({short})", one_line(name, 40)))
 }
 
 fn verdict_line(comparison: &Comparison) -> String {
     format!("{}: {}", comparison.word(), claim(comparison))
+}
+
+/// What a run's comparison with its baseline comes to, in a line for a screen.
+#[must_use]
+pub fn in_a_line(comparison: &Comparison) -> String {
+    let against = text::one_line(comparison.a.called());
+    match comparison.comparable {
+        true => format!("against {against}: {}", verdict_line(comparison)),
+        false => format!("against {against}: NOT COMPARABLE: {}", text::one_line(&comparison.reasons.join("; "))),
+    }
 }
 
 /// The difference with its interval, and on how much it rests.
@@ -221,6 +236,13 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
         ],
         vec!["Coverage".to_owned(), percent_or_none(a.coverage), percent_or_none(b.coverage)],
     ];
+    if !(a.judged_by().is_empty() && b.judged_by().is_empty()) {
+        let judges = |run: &ComparedRun| match run.judged_by() {
+            [] => NONE.to_owned(),
+            judges => judges.join(", "),
+        };
+        rows.push(vec!["Judged by".to_owned(), judges(a), judges(b)]);
+    }
     let p = |p: &Option<Percentiles>| {
         p.as_ref().map_or_else(|| NONE.to_owned(), |p| format!("{} / {} / {}", ms(p.p50), ms(p.p95), ms(p.p99)))
     };
@@ -440,6 +462,7 @@ pub(crate) mod tests {
             system: text("bm25"),
             answerer: text("openai:m"),
             judge: None,
+            judges: Vec::new(),
             preset: text("fair"),
             fingerprint: text("f"),
             verdict: Verdict::Valid,
@@ -463,6 +486,26 @@ pub(crate) mod tests {
 
     fn figures(prompt_tokens: u64, usd: f64) -> UsageFigures {
         UsageFigures { prompt_tokens, usd, ..UsageFigures::default() }
+    }
+
+    #[test]
+    fn a_line_says_what_a_comparison_comes_to() {
+        let mut pair = comparison("q1");
+        let told = "against before: INCONCLUSIVE: -50.00 points, 95 % interval –, 2 shared questions in 1 bank";
+        assert_eq!(in_a_line(&pair), told);
+        (pair.comparable, pair.reasons) = (false, vec!["other questions".to_owned()]);
+        pair.a.name = Some("nightly\u{1b}[2J".to_owned());
+        assert_eq!(in_a_line(&pair), "against nightly [2J: NOT COMPARABLE: other questions");
+    }
+
+    #[test]
+    fn every_judge_of_a_panel_is_named_and_the_one_of_an_earlier_build() {
+        let mut pair = comparison("q1");
+        assert!(!crate::comparison::terminal(&pair, View::default()).contains("Judged by"));
+        pair.a.judges = ["openai:one", "anthropic:two"].map(str::to_owned).to_vec();
+        pair.b.judge = Some("openai:three".to_owned());
+        let rows = markdown(&pair);
+        assert!(rows.contains("| Judged by | openai:one, anthropic:two | openai:three |"), "{rows}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::settings::settings_of;
 
-/// Version of the schema.
+/// The release of Every Eval Ever whose schema the files follow.
 pub const SCHEMA_VERSION: &str = "0.3.0";
 
 /// What a record says that no result knows.

@@ -81,7 +81,8 @@ fn errors(summary: &Summary) -> TestSuite {
     let mut suite = TestSuite::new("infrastructure errors");
     for (code, n) in &summary.errors {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        status.set_message(format!("{} without a score", counted(*n, "question")));
+        let said = summary.error_examples.get(code).map(|said| format!(", one of them: {said}")).unwrap_or_default();
+        status.set_message(format!("{} without a score{said}", counted(*n, "question")));
         suite.add_test_case(case("infra_error", code, status));
     }
     suite

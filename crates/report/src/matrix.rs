@@ -36,7 +36,7 @@ const NOTES_SHOWN: usize = 2;
 
 /// The matrix for a terminal: what fits a screen, or all of it.
 #[must_use]
-pub fn terminal(report: &MatrixReport, options: TerminalOptions) -> String {
+pub fn terminal(report: &MatrixReport, options: TerminalOptions<'_>) -> String {
     if options.full {
         return terminal::render_blocks(&document(report), options.view);
     }
@@ -54,7 +54,7 @@ pub fn terminal(report: &MatrixReport, options: TerminalOptions) -> String {
     };
     let columns = aligned(&[">Cell", ">Score", ">95 %", "Verdict", ">$/run", axes.as_str()]);
     let cells = Table { columns, rows: report.cells.iter().map(row).collect() };
-    let commands = brief::commands(&report.id, compared(report));
+    let commands = brief::commands(&report.id, compared(report), options);
     brief::group_page(options.view, head(report), (&cells, "cell"), commands)
 }
 

@@ -35,7 +35,7 @@ const SCORES_SHOWN: usize = 10;
 
 /// The repeats for a terminal: what fits a screen, or all of it.
 #[must_use]
-pub fn terminal(report: &RepeatsReport, options: TerminalOptions) -> String {
+pub fn terminal(report: &RepeatsReport, options: TerminalOptions<'_>) -> String {
     if options.full {
         return terminal::render_blocks(&document(report), options.view);
     }
@@ -53,12 +53,12 @@ pub fn terminal(report: &RepeatsReport, options: TerminalOptions) -> String {
     };
     let runs = Table { columns, rows: report.runs.iter().map(row).collect() };
     let id = &report.group.id;
-    let commands = brief::commands(id, [brief::OTHER, id]);
-    brief::group_page(options.view, head(report), (&runs, "repeat"), commands)
+    let commands = brief::commands(id, [brief::OTHER, id], options);
+    brief::group_page(options.view, head(report, brief::columns(options.view)), (&runs, "repeat"), commands)
 }
 
-/// What comes first: what was repeated, whether it may be used, the mean, and how far it moves.
-fn head(report: &RepeatsReport) -> Head {
+/// What comes first: what was repeated, whether it may be used, the mean, and how far it moves; its bar is made for `width` columns.
+fn head(report: &RepeatsReport, width: usize) -> Head {
     let (group, mean) = (&report.group, &report.mean);
     let name = group.name.as_deref().map(|name| format!("{} · ", one_line(name, NAME_WIDTH))).unwrap_or_default();
     let what = [&group.system, &group.answerer].map(|words| one_line(words, NAME_WIDTH)).join(" · ");
@@ -87,7 +87,7 @@ fn head(report: &RepeatsReport) -> Head {
         interval(mean.ci95.as_ref())
     );
     lines.push((Some(Style::Bold), figure));
-    lines.extend(mean.value.map(|value| (None, brief::score_bar(value, mean.ci95.as_ref()))));
+    lines.extend(mean.value.map(|value| (None, brief::score_bar(value, mean.ci95.as_ref(), width))));
     lines.extend(mean.ci95_note.clone().map(|note| (None, note)));
     let alone = mean.one_run_within.map(|within| format!(", one run alone ± {}", points(Some(within))));
     lines.push((None, format!("between repeats {} points{}", points(mean.sd), alone.unwrap_or_default())));

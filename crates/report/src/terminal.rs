@@ -3,6 +3,8 @@
 pub(crate) mod brief;
 mod wrapping;
 
+use std::path::Path;
+
 use bench_proto::{
     summary::{Summary, Verdict},
     text::{one_line, plain},
@@ -29,11 +31,13 @@ pub struct View {
 
 /// How much of a report of a run or of a group to print, and for whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TerminalOptions {
+pub struct TerminalOptions<'a> {
     /// Who reads it.
     pub view: View,
     /// Print everything that the Markdown report holds, instead of what fits a screen.
     pub full: bool,
+    /// Where its page lies already; none where nobody has written one.
+    pub page: Option<&'a Path>,
 }
 
 /// Select Graphic Rendition codes.
@@ -63,12 +67,8 @@ impl Style {
 
 /// The report for a terminal; ends with a newline.
 #[must_use]
-pub fn render(summary: &Summary, options: TerminalOptions) -> String {
-    if options.full {
-        render_blocks(&document(summary), options.view)
-    } else {
-        brief::render(summary, Painter(options.view))
-    }
+pub fn render(summary: &Summary, options: TerminalOptions<'_>) -> String {
+    if options.full { render_blocks(&document(summary), options.view) } else { brief::render(summary, options) }
 }
 
 /// Any document for a terminal; ends with a newline.

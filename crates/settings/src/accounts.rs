@@ -29,6 +29,8 @@ pub struct Account {
     pub spent: Option<String>,
     /// Its server takes the wish that a stream tells its use (`stream_options`).
     pub stream_usage: bool,
+    /// Names of parameters of requests that cost nothing beyond tokens there, beside those that are known to.
+    pub parameters: Vec<String>,
 }
 
 impl Account {
@@ -43,6 +45,7 @@ impl Account {
             tpm_counts_used: false,
             spent: None,
             stream_usage: true,
+            parameters: Vec::new(),
         }
     }
 }
@@ -128,8 +131,12 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
     let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.text() == Some("used"));
     let spent = field("spent").and_then(|entry| entry.value.text()).map(str::to_owned);
     let stream_usage = field("stream_usage").is_none_or(|entry| !matches!(entry.value, Value::Bool(false)));
+    let parameters = match field("parameters").map(|entry| &entry.value) {
+        Some(Value::List(names)) => names.clone(),
+        _ => Vec::new(),
+    };
     let (rpm, tpm) = (limit("rpm"), limit("tpm"));
-    Account { name: name.to_owned(), base_url, key, rpm, tpm, tpm_counts_used, spent, stream_usage }
+    Account { name: name.to_owned(), base_url, key, rpm, tpm, tpm_counts_used, spent, stream_usage, parameters }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

@@ -3,7 +3,8 @@
 //! acted on only where it was written here. The list is kept as [`OwnList`]s are.
 
 use std::{
-    fs, io,
+    env, fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -22,6 +23,8 @@ const MOST: usize = 2000;
 const STORE: &str = "bench.db";
 /// Folder of started systems in their home.
 const SYSTEMS: &str = "systems";
+/// Folders in which files get names that whoever made a home can know before, and the levels below them that hold such folders.
+const NAMED_BEFORE: [(&str, u32); 4] = [("runs", 0), ("load", 0), ("banks", 0), ("datasets", 3)];
 
 /// A home as it was when it was noted.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ struct Noted {
     home: String,
     folder: String,
     store: Option<String>,
+    /// The link that led there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
 }
 
 impl Noted {
@@ -40,7 +46,75 @@ impl Noted {
             home: name.to_owned(),
             folder: identity(&path).unwrap_or_default(),
             store: identity(&path.join(STORE)),
+            link: link_to(home),
         })
+    }
+}
+
+/// The link that a home is, by its own full path: of one home several folders may have one.
+fn link_to(home: &Path) -> Option<String> {
+    let path = || std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
+    is_link(home).then(|| format!("{} {}", identity(home).unwrap_or_default(), path().display()))
+}
+
+/// Whether a home is a link, and not in the user's own folder, where nobody else makes any.
+#[must_use]
+pub fn is_link(home: &Path) -> bool {
+    home.is_symlink() && !is_in_own_folder(home)
+}
+
+fn is_in_own_folder(home: &Path) -> bool {
+    let above = home.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let own = env::home_dir().and_then(|own| own.canonicalize().ok());
+    own.is_some() && own == above.canonicalize().ok()
+}
+
+/// Links in a home by which something would be read, written or removed elsewhere: whatever lies in it, and in the folders of what it
+/// holds what is no plain file, which is replaced and not written into. Memory systems are looked after where they are started.
+///
+/// # Errors
+/// What the disk says of a folder that cannot be looked through.
+pub fn links_in(home: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if is_in_own_folder(home) {
+        return Ok(found);
+    }
+    found.extend(entries(home)?.into_iter().filter(|entry| entry.is_symlink()));
+    for (name, levels) in NAMED_BEFORE {
+        let folder = home.join(name);
+        if !folder.is_symlink() {
+            add_links(&folder, levels, &mut found)?;
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn add_links(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in entries(folder)? {
+        match fs::symlink_metadata(&entry) {
+            Ok(about) if about.is_symlink() && !entry.is_file() => found.push(entry),
+            Ok(about) if about.is_dir() && levels > 0 => add_links(&entry, levels - 1, found)?,
+            // it may be gone again
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What lies in a folder; nothing in one that is not there, and in one of somebody else that can neither be read nor written.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let may_be_written = || {
+        let own = rustix::process::geteuid().as_raw();
+        fs::metadata(folder).is_ok_and(|about| about.uid() == own || about.mode() & 0o022 != 0)
+    };
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(Vec::new()),
+            io::ErrorKind::PermissionDenied if !may_be_written() => Ok(Vec::new()),
+            _ => Err(error),
+        },
     }
 }
 
@@ -59,10 +133,11 @@ pub fn store_in(home: &Path) -> PathBuf {
     home.join(STORE)
 }
 
-/// Whether nothing in a home is acted on before a word: its store, or without one its folder of systems, was not made here.
+/// Whether nothing in a home is acted on before a word: its store, or without one its folder of systems, was not made here; or it is a
+/// link, which nobody has taken as their own.
 #[must_use]
 pub fn is_strange(home: &Path) -> bool {
-    OwnList::named(LIST).map_or_else(|| holds_something(home), |list| is_strange_to(&list, home))
+    OwnList::named(LIST).map_or_else(|| holds_something(home) || is_link(home), |list| is_strange_to(&list, home))
 }
 
 /// Whether a home holds anything that is acted on.
@@ -75,11 +150,11 @@ pub fn holds_something(home: &Path) -> bool {
 #[must_use]
 pub fn is_just_begun(home: &Path) -> bool {
     let is_empty = fs::symlink_metadata(store_in(home)).is_ok_and(|store| store.is_file() && store.len() == 0);
-    is_empty && fs::symlink_metadata(home.join(SYSTEMS)).is_err()
+    is_empty && !is_link(home) && fs::symlink_metadata(home.join(SYSTEMS)).is_err()
 }
 
 fn is_strange_to(list: &OwnList, home: &Path) -> bool {
-    if !holds_something(home) {
+    if !holds_something(home) && !is_link(home) {
         return false;
     }
     let Ok(now) = Noted::from_home(home) else { return true };
@@ -89,7 +164,7 @@ fn is_strange_to(list: &OwnList, home: &Path) -> bool {
         Some(_) => noted.store == now.store,
         None => noted.folder == now.folder,
     };
-    !noted.filter(|noted| noted.home == now.home).any(same)
+    !noted.filter(|noted| (&noted.home, &noted.link) == (&now.home, &now.link)).any(same)
 }
 
 /// Notes that a home is this user's as it is now. One that is not there is made, and so is an empty file for its store when
@@ -110,7 +185,8 @@ fn note_in(list: &OwnList, home: &Path) -> io::Result<()> {
     let noted = Noted::from_home(home)?;
     let line = serde_json::to_string(&noted)?;
     list.change(|lines| {
-        lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(|old| old.home != noted.home));
+        let is_other = |old: Noted| (&old.home, &old.link) != (&noted.home, &noted.link);
+        lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(is_other));
         lines.drain(..lines.len().saturating_sub(MOST));
         lines.push(line);
     })
@@ -154,6 +230,58 @@ mod tests {
         fs::create_dir(&home).expect("is made");
         fs::write(store_in(&home), "theirs").expect("is written");
         assert!(strange(&home));
+    }
+
+    #[test]
+    fn a_link_to_a_home_wants_a_word_of_its_own() {
+        use std::os::unix::fs::symlink;
+        let own = tempfile::tempdir().expect("a folder");
+        let list = OwnList::in_folder(own.path(), LIST);
+        let folder = tempfile::tempdir().expect("a folder");
+        let (home, link) = (folder.path().join("mine"), folder.path().join(".bench"));
+        fs::create_dir(&home).expect("is made");
+        symlink(&home, &link).expect("is linked");
+        let strange = |home: &Path| is_strange_to(&list, home);
+        assert!(strange(&link) && !strange(&home), "nothing is in it, and it leads elsewhere");
+        fs::write(store_in(&home), "mine").expect("is written");
+        note_in(&list, &home).expect("is noted");
+        assert!(strange(&link) && !strange(&home), "the word is the home's, whoever links to it");
+        note_in(&list, &link).expect("is noted");
+        assert!(!strange(&link) && !strange(&home), "each has its own");
+        fs::remove_file(&link).expect("is removed");
+        symlink(folder.path(), &link).expect("is linked");
+        assert!(strange(&link), "it leads to something else");
+    }
+
+    #[test]
+    fn links_are_found_wherever_something_would_be_written_by_them() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join(".bench");
+        let links = |home: &Path| {
+            let found = links_in(home).expect("are looked for");
+            let inside = |path: &PathBuf| path.strip_prefix(home).expect("is below").display().to_string();
+            found.iter().map(inside).collect::<Vec<_>>()
+        };
+        assert!(links(&home).is_empty(), "nothing is there");
+        for made in ["runs/a", "banks/mine/files", "systems/a/mine/data", "datasets/locomo"] {
+            fs::create_dir_all(home.join(made)).expect("is made");
+        }
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "precious").expect("is written");
+        // a file of a run takes the place of a link, and what a memory system stores is its own
+        for fine in ["runs/a/report.md", "runs/index.html", "systems/a/mine/data/link", "datasets/locomo/locomo10.json"]
+        {
+            symlink(&victim, home.join(fine)).expect("is linked");
+        }
+        assert!(links(&home).is_empty(), "{:?}", links(&home));
+        let wrong = ["banks/.downloads", "bench.db.a.lock", "datasets/beam", "datasets/locomo/parts", "load", "runs/b"];
+        for name in wrong {
+            let to = if name.starts_with("bench.db") { victim.as_path() } else { folder.path() };
+            symlink(to, home.join(name)).expect("is linked");
+        }
+        symlink("/nowhere", home.join("runs/c")).expect("is linked");
+        assert_eq!(links(&home), [&wrong[..], &["runs/c"]].concat());
     }
 
     #[test]

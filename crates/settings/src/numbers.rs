@@ -1,5 +1,5 @@
-//! Numbers on a command line that are refused, in words that say what would be taken. Whoever reads the line hands on what it knows:
-//! the library's own words are those of its programmers.
+//! Numbers on a command line that are refused, in words that say what would be taken: the library's own words are those of its
+//! programmers.
 
 use std::{
     error::Error,
@@ -7,10 +7,20 @@ use std::{
     num::{IntErrorKind, ParseFloatError, ParseIntError},
 };
 
-/// What is wrong with a line of which `words` are the words, where that is about a number: `about` is the flag and its value, as far as
-/// they are known, and `why` what refused the value.
+use clap::error::{ContextKind, ContextValue};
+
+/// What is wrong with a number among the words that were typed, where that is what an error is about.
 #[must_use]
-pub fn problem(
+pub fn problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    problem_of((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
+}
+
+/// The same of a flag and its value, as far as they are known, and of what refused the value.
+fn problem_of(
     about: (Option<&str>, Option<&str>),
     why: Option<&(dyn Error + 'static)>,
     words: &[OsString],
@@ -42,10 +52,14 @@ fn refused(flag: &str, value: &str, why: &(dyn Error + 'static)) -> Option<Strin
     Some(format!("{flag}: '{value}' {problem}"))
 }
 
-/// What is wrong where a number below 0 was taken for flags of one letter, of which `flag` is the first that is not known.
+/// What is wrong where a number below 0 was taken for flags of one letter, of which `flag` is the first that is not known. It is the
+/// value of the flag that was typed before it.
 fn taken_for_flags(flag: &str, words: &[OsString]) -> Option<String> {
-    let mut typed = words.iter().filter_map(|word| word.to_str());
-    typed.find(|word| word.starts_with(flag) && is_below_zero(word)).map(too_low)
+    let typed: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let at = typed.iter().position(|word| word.starts_with(flag) && is_below_zero(word))?;
+    let value = too_low(typed[at]);
+    let before = at.checked_sub(1).and_then(|at| typed.get(at)).filter(|word| word.starts_with('-'));
+    Some(before.map_or_else(|| value.clone(), |flag| format!("{flag}: {value}")))
 }
 
 /// Whether a word begins as a number below 0 does: `-5`, `-.5`, `-5d`, `-1,2`.
@@ -77,12 +91,15 @@ mod tests {
     fn a_number_below_0_is_no_flag() {
         let told = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            problem((Some("-5"), None), None, &words)
+            problem_of((Some("-5"), None), None, &words)
         };
-        for (line, value) in
-            [("list --since -5d", "-5d"), ("sim --latency-ms -5", "-5"), ("submit --price -5,2", "-5,2")]
-        {
-            assert_eq!(told(line), Some(format!("'{value}': no number below 0 is taken here")));
+        for (line, value) in [
+            ("list --since -5d", "--since: '-5d'"),
+            ("sim --latency-ms -5", "--latency-ms: '-5'"),
+            ("submit --price -5,2", "--price: '-5,2'"),
+            ("list -5", "'-5'"),
+        ] {
+            assert_eq!(told(line), Some(format!("{value}: no number below 0 is taken here")));
         }
         assert_eq!(told("list -x"), None);
         assert!(is_below_zero("-.5") && !is_below_zero("-x5") && !is_below_zero("--5") && !is_below_zero("5"));

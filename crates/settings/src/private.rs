@@ -46,6 +46,17 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
+/// Refuses a file that is written into by its name, where somebody else may have put a link under that name.
+///
+/// # Errors
+/// When it is a link.
+pub fn check_no_link(path: &Path) -> io::Result<()> {
+    match path.is_symlink() {
+        true => Err(io::Error::other("it is a link, and what it leads to is not written into: remove it")),
+        false => Ok(()),
+    }
+}
+
 /// Whether this user alone may read and write it.
 pub(crate) fn is_own(about: &Metadata) -> bool {
     about.permissions().mode() & 0o077 == 0 && about.uid() == rustix::process::geteuid().as_raw()

@@ -154,7 +154,7 @@ const TPM_COUNTS: Kind = Kind::OneOf(&["reserved", "used"]);
 const SPENT: Kind = Kind::OneOf(&["openrouter", "litellm"]);
 
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 8] = [
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 9] = [
     ("base_url", Kind::BaseUrl),
     ("api_key_env", Kind::Text),
     ("api_key_file", Kind::Path),
@@ -163,6 +163,7 @@ pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 8] = [
     ("tpm_counts", TPM_COUNTS),
     ("spent", SPENT),
     ("stream_usage", Kind::Bool),
+    ("parameters", Kind::List),
 ];
 
 /// All settings of the program itself, in the order of the default file.
@@ -247,6 +248,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.openai.tpm_counts", TPM_COUNTS),
     key("accounts.openai.spent", SPENT),
     key("accounts.openai.stream_usage", Kind::Bool),
+    key("accounts.openai.parameters", Kind::List),
     key("accounts.anthropic.base_url", Kind::BaseUrl).env("ANTHROPIC_BASE_URL"),
     key("accounts.anthropic.api_key_env", Kind::Text),
     key("accounts.anthropic.api_key_file", Kind::Path),
@@ -255,6 +257,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.anthropic.tpm_counts", TPM_COUNTS),
     key("accounts.anthropic.spent", SPENT),
     key("accounts.anthropic.stream_usage", Kind::Bool),
+    key("accounts.anthropic.parameters", Kind::List),
     key("accounts.azure.base_url", Kind::BaseUrl).env("AZURE_OPENAI_ENDPOINT"),
     key("accounts.azure.api_key_env", Kind::Text),
     key("accounts.azure.api_key_file", Kind::Path),
@@ -263,6 +266,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.azure.tpm_counts", TPM_COUNTS),
     key("accounts.azure.spent", SPENT),
     key("accounts.azure.stream_usage", Kind::Bool),
+    key("accounts.azure.parameters", Kind::List),
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),

@@ -336,6 +336,20 @@ fn streams_are_asked_for_their_use_unless_their_account_says_otherwise() {
 }
 
 #[test]
+fn an_account_lets_through_the_parameters_that_it_lists() {
+    let text =
+        "[accounts.openai]\nparameters = ['chat_template', 'documents']\n[accounts.mine]\nparameters = 'options'\n";
+    let settings = load(Sources { file: file(text), ..Sources::default() }).expect("valid");
+    let parameters = |name: &str| settings.accounts[name].parameters.clone();
+    assert_eq!(parameters("openai"), ["chat_template", "documents"]);
+    assert_eq!((parameters("mine"), parameters("anthropic")), (vec!["options".to_owned()], Vec::new()));
+    let own = env(&[("BENCH_ANSWERER_BASE_URL", "http://localhost:8000/v1")]);
+    let settings = load(Sources { file: file(text), env: &own, ..Sources::default() }).expect("valid");
+    let of_answerer = settings.account_of(ModelRole::Answerer).parameters;
+    assert!(of_answerer.is_empty(), "another server's operator has said nothing: {of_answerer:?}");
+}
+
+#[test]
 fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
     let text = "[accounts.a]\napi_key_env = 'A_KEY'\n[accounts.b]\napi_key_file = '/keys/b'\n[accounts.c]\napi_key_file = '/keys/c'\n\
                 [accounts.d]\napi_key_env = 'D_KEY'\n[accounts.e]\nbase_url = 'http://e/v1'\n";

@@ -183,6 +183,7 @@ mod tests {
             ("[accounts.openai]\nbase_url = 'http://x'", "accounts.openai.base_url"),
             ("[accounts.openai]\napi_key_env = 'HOME'", "accounts.openai.api_key_env"),
             ("[accounts.openai]\napi_key_file = '/x'", "accounts.openai.api_key_file"),
+            ("[accounts.openai]\nparameters = ['extra_body']", "accounts.openai.parameters"),
             ("[run]\nsystem = './mine.yaml'", "run.system"),
             ("[run]\ndataset = '/home/somebody/notes.jsonl'", "run.dataset"),
             ("[run]\ndataset = 'notes.jsonl'", "run.dataset"),

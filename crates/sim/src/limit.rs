@@ -139,7 +139,7 @@ impl Meter {
         if let Some(limit) = config.rpm
             && self.seen.len() as u64 >= in_window(limit, config.factor)
         {
-            // so many of the oldest must leave
+            // how many of the oldest requests must leave the window
             let too_many = self.seen.len() as u64 + 1 - in_window(limit, config.factor);
             let free_at = self.seen.get(too_many as usize - 1).map_or(now, |(at, _)| *at + length);
             let retry_after = Some(free_at.saturating_sub(now));

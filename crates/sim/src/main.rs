@@ -2,16 +2,13 @@
 
 mod args;
 
-use std::{error::Error as _, ffi::OsString, io::Write as _, process::ExitCode};
+use std::{io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use args::Args;
 use bench_settings::{numbers, signals::Interrupts};
 use bench_sim::{Sim, StartError};
-use clap::{
-    CommandFactory as _, Parser as _,
-    error::{ContextKind, ContextValue},
-};
+use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
     let args = arguments();
@@ -32,22 +29,13 @@ fn main() -> ExitCode {
 /// Reads the command line of this process; help, and what cannot be read, end it with clap's exit codes.
 fn arguments() -> Args {
     let words: Vec<_> = std::env::args_os().collect();
-    Args::try_parse_from(&words).unwrap_or_else(|error| match number_problem(&error, &words) {
+    Args::try_parse_from(&words).unwrap_or_else(|error| match numbers::problem(&error, &words) {
         Some(problem) => {
             eprintln!("error: {problem}\n\nFor more information, try '--help'.");
             std::process::exit(2)
         }
         None => error.exit(),
     })
-}
-
-/// What is wrong with a number, where that is what an error is about.
-fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
 }
 
 fn serve(args: &Args) -> anyhow::Result<()> {

@@ -3,20 +3,16 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use bench_models::{
     ChatRequest,
+    backoff::BackoffSettings,
     openai::SharedHttp,
-    registry::{Account, build_chat},
+    registry::{Account, build_model},
 };
-use bench_proto::{
-    failure::{Failure, FailureClass},
-    ids::Sha256Hash,
-    spec::ModelSpec,
-};
+use bench_proto::{failure::Failure, ids::Sha256Hash, spec::ModelSpec};
 
 /// What a system asks its model when a bank is filled. Equal requests have equal replies for as long as the bank is there.
 #[derive(Debug, Clone, Copy)]
@@ -58,24 +54,13 @@ impl HttpChats {
 
     async fn ask(&self, Asking { model, request, accept }: Asking<'_>) -> Result<String, Failure> {
         let account = self.accounts.get(&model.account).ok_or_else(|| no_account(&model.account))?;
-        let chat = build_chat(&model.provider, &model.name, account, &self.http)?;
-        let mut wait = Duration::from_millis(200);
-        let mut attempt = 1;
-        loop {
-            let failure = match chat.attempt(request, None).await.result {
-                Ok(reply) => match accept(&reply.text) {
-                    Ok(()) => return Ok(reply.text),
-                    Err(problem) => Failure::transient("bad_reply", problem),
-                },
-                Err(error) => error.failure,
-            };
-            if failure.class != FailureClass::Transient || attempt == ATTEMPTS {
-                return Err(failure);
-            }
-            tokio::time::sleep(wait).await;
-            wait *= 2;
-            attempt += 1;
-        }
+        let chat = build_model(model, account, &self.http)?;
+        let attempt = || async {
+            let reply = chat.attempt(request, None).await.result.map_err(|error| error.failure)?;
+            accept(&reply.text).map_err(|problem| Failure::transient("bad_reply", problem))?;
+            Ok::<_, Failure>(reply.text)
+        };
+        BackoffSettings::OUTSIDE_OF_RUNS.patiently(ATTEMPTS, |_| true, attempt).await
     }
 }
 

@@ -257,9 +257,9 @@ impl Checks<'_> {
 
     /// What it does not claim to do, with what would claim it.
     fn unclaimed(&self, what: &str, claim: Claim) -> Seen {
-        match self.system.capabilities().remote {
-            true => cannot(format!("{what}; to claim it: {}", claim.line(self.told.form))),
-            false => cannot(what),
+        match claim.line(self.told.form).filter(|_| self.system.capabilities().remote) {
+            Some(line) => cannot(format!("{what}; to claim it: {line}")),
+            None => cannot(what),
         }
     }
 

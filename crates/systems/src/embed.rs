@@ -1,16 +1,17 @@
 //! Where embeddings come from: any OpenAI-compatible server, or nothing but the words of a text.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bench_models::{
+    backoff::BackoffSettings,
     openai::{
         SharedHttp,
         embeddings::{request, vectors},
     },
     registry::{Account, build_embeddings, embedding_account},
 };
-use bench_proto::failure::{Failure, FailureClass};
+use bench_proto::failure::Failure;
 
 /// A model that makes vectors of texts, and the account that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,21 +61,10 @@ impl Embed for HttpEmbeddings {
     async fn embed(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         let account = embedding_account(&self.accounts, &model.account).ok_or_else(|| no_account(&model.account))?;
         let server = build_embeddings(&model.name, account, &self.http)?;
-        let mut wait = Duration::from_millis(200);
-        let mut attempt = 1;
-        loop {
-            match server.attempt(&request(texts), None).await.result {
-                Ok(reply) => {
-                    return vectors(&reply.text, texts.len()).map_err(|e| Failure::permanent("embedding_shape", e));
-                }
-                Err(error) if error.failure.class == FailureClass::Transient && attempt < ATTEMPTS => {
-                    tokio::time::sleep(wait).await;
-                    wait *= 2;
-                    attempt += 1;
-                }
-                Err(error) => return Err(error.failure),
-            }
-        }
+        let request = request(texts);
+        let attempt = || async { server.attempt(&request, None).await.result.map_err(|error| error.failure) };
+        let reply = BackoffSettings::OUTSIDE_OF_RUNS.patiently(ATTEMPTS, |_| true, attempt).await?;
+        vectors(&reply.text, texts.len()).map_err(|error| Failure::permanent("embedding_shape", error))
     }
 }
 

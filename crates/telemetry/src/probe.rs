@@ -10,7 +10,7 @@ use crate::http::BearerToken;
 
 /// Longest wait for an answer: below the five seconds that a probe usually has.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So much of an answer is read, and a little more: health pages are one line.
+/// Bytes of an answer that are read, and a little more: health pages are one line.
 const LONGEST_ANSWER: usize = 16 * 1024;
 
 /// Why a probe failed.

@@ -49,7 +49,7 @@ pub(super) fn plan_number(name: &str) -> Option<u64> {
 
 /// Reads a file of a chat: a list of batches, or of objects that hold such a list for each plan.
 pub(super) fn batches(path: &str, content: &[u8]) -> Result<Vec<Batch>, DatasetError> {
-    // which form it is must be known before it is read, so that errors speak of the right fields
+    // its form must be known before it is read, so that errors speak of the right fields
     let keys: Vec<BTreeMap<String, IgnoredAny>> = json(path, content)?;
     if !keys.iter().flat_map(BTreeMap::keys).any(|key| plan_number(key).is_some()) {
         return json(path, content);

@@ -76,7 +76,7 @@ pub(super) struct Kind {
     pub(super) id: &'static str,
     /// Category of questions for one of its facts.
     pub(super) category: &'static str,
-    /// Its names.
+    /// From what names of single things are drawn.
     #[serde(default)]
     pub(super) name: Drawn,
     /// Tells facts: `{all}` is what the attributes say.

@@ -61,7 +61,10 @@ pub(super) fn read(messages: &[Value]) -> Result<(Vec<StreamEntry>, Steps), Faul
     let sessions = if messages.first().is_some_and(Value::is_array) {
         let sessions = messages.iter().zip(0_usize..).map(|(session, at)| match session {
             Value::Array(steps) => Ok((steps.as_slice(), format!("[{at}]"))),
-            _ => Err((format!("[{at}]"), "a list is expected, as before it")),
+            _ => Err((
+                format!("[{at}]"),
+                "a list of steps is expected, as the other sessions are: put this one into a list of its own",
+            )),
         });
         sessions.collect::<Result<_, Fault>>()?
     } else {

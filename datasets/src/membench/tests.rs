@@ -149,7 +149,9 @@ fn broken_files_are_refused_with_their_field() {
     );
     assert_eq!(
         with("/roles/0/message_list", json!([["one"], "two"])),
-        format!("{RAW}: field roles[0].message_list[1]: a list is expected, as before it")
+        format!(
+            "{RAW}: field roles[0].message_list[1]: a list of steps is expected, as the other sessions are: put this one into a list of its own"
+        )
     );
     let a_step = "a text, an object with a message, or one of user and agent is expected";
     assert_eq!(

@@ -178,7 +178,7 @@ impl Set {
     /// # Errors
     /// What is no line of a set, and ids that are there twice: with line and field.
     pub(crate) fn add(&mut self, path: &str, line: &Line, may_ask: bool) -> Result<(), DatasetError> {
-        // which line it is must be known before it is read, so that errors speak of the right fields
+        // the kind of a line must be known before it is read, so that errors speak of the right fields
         let number = line.number;
         let keys: BTreeMap<String, IgnoredAny> = line.json(path)?;
         let is = |key: &str| keys.contains_key(key);

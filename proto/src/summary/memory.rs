@@ -291,7 +291,7 @@ pub struct StoredEvidence {
     pub share: Option<f64>,
 }
 
-/// Some of some.
+/// A count, and of how many it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoredCount {
     /// Number of those that are counted.

@@ -29,9 +29,9 @@ pub struct LatencySummary {
     /// Waiting for somebody else's build, per question that waited.
     #[serde(default)]
     pub build_wait: Option<Percentiles>,
-    /// One recall.
+    /// Searching for one question, in milliseconds; null where none was searched for.
     pub recall: Option<Percentiles>,
-    /// One answer.
+    /// Making one answer, in milliseconds; null where none was made.
     pub answer: Option<Percentiles>,
     /// One judgement (slowest vote).
     pub judge: Option<Percentiles>,

@@ -46,6 +46,7 @@ impl Summary {
     #[must_use]
     pub fn without_texts(mut self) -> Self {
         self.dataset.notes.clear();
+        self.error_examples.clear();
         for worst in &mut self.worst {
             (worst.gold, worst.answer) = (None, None);
         }
@@ -127,6 +128,7 @@ mod tests {
         let golden = include_str!("../../golden/report.v4.json");
         let mut summary: Summary = serde_json::from_str(golden).expect("the golden report is a summary");
         summary.dataset.notes = vec![SECRET.to_owned()];
+        summary.error_examples = BTreeMap::from([("http_500".to_owned(), SECRET.to_owned())]);
         for worst in &mut summary.worst {
             (worst.gold, worst.answer) = (Some(SECRET.to_owned()), Some(SECRET.to_owned()));
         }

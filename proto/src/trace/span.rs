@@ -98,7 +98,7 @@ pub struct SpanLink {
     pub span: SpanId,
 }
 
-/// One span.
+/// A part of a trace: what happened in it, and from when to when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     /// Id of the question's trace: derived from run and question.

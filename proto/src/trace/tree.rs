@@ -59,6 +59,28 @@ struct Tree<'a> {
     spans: Vec<Span>,
 }
 
+/// From when to when, in microseconds since 1970.
+#[derive(Clone, Copy)]
+struct Period {
+    start_us: i64,
+    end_us: i64,
+}
+
+const fn from_to(start_us: i64, end_us: i64) -> Period {
+    Period { start_us, end_us }
+}
+
+/// A step that has its span.
+struct StepInTree<'a> {
+    span: SpanId,
+    path: &'a str,
+    task: TaskKey,
+    /// The step that it is shown as.
+    step: StepNo,
+    timing: &'a Timing,
+    facts: &'a StepFacts,
+}
+
 pub(super) fn micros(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
 }
@@ -68,8 +90,9 @@ impl Tree<'_> {
         span_of_question(&self.trace)
     }
 
-    /// A child of `parent` from begin to end, in microseconds; ends never come before begins.
-    fn span(&self, parent: SpanId, path: &str, name: &str, class: SpanClass, (start_us, end_us): (i64, i64)) -> Span {
+    /// A child of `parent`; ends never come before begins.
+    fn span(&self, parent: SpanId, path: &str, name: &str, class: SpanClass, during: Period) -> Span {
+        let Period { start_us, end_us } = during;
         Span {
             trace: self.trace,
             id: SpanId::derive(&self.trace, path),
@@ -117,15 +140,14 @@ impl Tree<'_> {
             (_, step) if step.is_search() => "search",
             _ => "answer",
         };
-        let mut span = self.span(self.root(), &path, name, SpanClass::Step, (begin, end));
+        let mut span = self.span(self.root(), &path, name, SpanClass::Step, from_to(begin, end));
         span.session = timing.session;
         span = span.with("bench.attempts", timing.attempts);
         if let Some(no) = step.call_of_vote().filter(|_| task.kind() == TaskKind::Judge) {
             span = span.with("bench.call", u64::from(no));
         }
         span = attributes::facts_of(attributes::vote(span, task), self.input, &stored.facts);
-        let id = span.id;
-        if !self.inside(id, &path, (task, step), timing, &stored.facts) {
+        if !self.inside(&StepInTree { span: span.id, path: &path, task, step, timing, facts: &stored.facts }) {
             span = attributes::tokens(span, attributes::untold(&stored.facts));
         }
         self.spans.push(span);
@@ -163,27 +185,21 @@ impl Tree<'_> {
         let message =
             |span, operation| attributes::message(attributes::vote(span, task), self.input, task, &queue, operation);
         let path = format!("dispatch/{}{again}", task.0);
-        let dispatch = self.span(self.root(), &path, "dispatch", SpanClass::Dispatch, (ready, published));
+        let dispatch = self.span(self.root(), &path, "dispatch", SpanClass::Dispatch, from_to(ready, published));
         let dispatch = message(Span { kind: SpanKind::Producer, ..dispatch }, "send");
         let path = format!("queue/{}{again}", task.0);
-        let queue_wait = self.span(self.root(), &path, "queue_wait", SpanClass::Queue, (published, claimed_us));
+        let queue_wait = self.span(self.root(), &path, "queue_wait", SpanClass::Queue, from_to(published, claimed_us));
         let queue_wait = Span { kind: SpanKind::Consumer, session: timing.session, ..queue_wait };
         let queue_wait = message(queue_wait, "receive");
         self.spans.extend([dispatch, queue_wait]);
     }
 
     /// Waits and calls inside a step. Returns whether one of them tells of the tokens that no reply has told of.
-    fn inside(
-        &mut self,
-        parent: SpanId,
-        path: &str,
-        (task, step): (TaskKey, StepNo),
-        timing: &Timing,
-        facts: &StepFacts,
-    ) -> bool {
+    fn inside(&mut self, of: &StepInTree<'_>) -> bool {
+        let StepInTree { span: parent, path, timing, facts, .. } = *of;
         let place = |offset: u64, duration: u64| {
             let begin = timing.started_us.saturating_add(micros(offset));
-            (begin, begin.saturating_add(micros(duration)))
+            from_to(begin, begin.saturating_add(micros(duration)))
         };
         let builds = [("build", 0, timing.build_us), ("build_wait", timing.build_us, timing.build_wait_us)];
         for (name, offset, duration) in builds.into_iter().filter(|(.., duration)| *duration > 0) {
@@ -196,9 +212,9 @@ impl Tree<'_> {
             span.session = timing.session;
             self.spans.push(span);
         }
-        let model = Model::called_by(self.input, task, step);
-        let call = |number: usize, name: &str, times: (i64, i64)| {
-            let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, times);
+        let model = Model::called_by(self.input, of.task, of.step);
+        let call = |number: usize, name: &str, during: Period| {
+            let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, during);
             let span = Span { kind: SpanKind::Client, session: timing.session, ..span };
             attributes::server(span, timing.server.as_ref())
         };
@@ -261,7 +277,7 @@ impl Tree<'_> {
             &format!("{path}/checkpoint"),
             "checkpoint",
             SpanClass::Checkpoint,
-            (end, stored_us),
+            from_to(end, stored_us),
         );
         let session = stored.facts.timing().map_or(0, |timing| timing.session);
         let span = Span { kind: SpanKind::Client, session, ..span };
@@ -275,11 +291,12 @@ impl Tree<'_> {
         if note.queue_wait_us > 0 {
             let ready = note.started_us.saturating_sub(micros(note.queue_wait_us));
             let queue_path = format!("{path}/queue");
-            let wait = self.span(self.root(), &queue_path, "queue_wait", SpanClass::Queue, (ready, note.started_us));
+            let wait =
+                self.span(self.root(), &queue_path, "queue_wait", SpanClass::Queue, from_to(ready, note.started_us));
             let wait = Span { kind: SpanKind::Consumer, session: note.session, ..wait };
             self.spans.push(attributes::vote(wait, note.task));
         }
-        let mut span = self.span(self.root(), &path, "attempt", SpanClass::Attempt, (note.started_us, end));
+        let mut span = self.span(self.root(), &path, "attempt", SpanClass::Attempt, from_to(note.started_us, end));
         span.session = note.session;
         span = attributes::vote(span, note.task);
         span =
@@ -293,7 +310,7 @@ impl Tree<'_> {
         };
         self.spans.push(span);
         if note.delay_us > 0 {
-            let times = (end, end.saturating_add(micros(note.delay_us)));
+            let times = from_to(end, end.saturating_add(micros(note.delay_us)));
             let wait = self.span(self.root(), &format!("{path}/wait"), waits, SpanClass::Wait, times);
             let wait = wait.with("bench.reason", note.reason.as_str());
             self.spans.push(attributes::vote(wait, note.task));
@@ -307,7 +324,7 @@ impl Tree<'_> {
             return Vec::new();
         };
         let input = self.input;
-        let mut root = self.span(self.root(), "question", "question", SpanClass::Question, (start, end));
+        let mut root = self.span(self.root(), "question", "question", SpanClass::Question, from_to(start, end));
         root.parent = None;
         root.links.push(SpanLink { trace: TraceId::of_run(input.run), span: span_of_submit(input.run) });
         root.links.extend(

@@ -1,4 +1,8 @@
 //! Receive, claim, start, ack (P1).
+//!
+//! In come the messages of one queue; out go tasks that run in slots of their own, each to its end in `settle`. Start reading at
+//! [`Lane::run`]: it waits for work that this process can do (`is_wanted`), begins to consume (`begin`), and for each batch that is
+//! received claims what it can (`claim_all`), acks all of it, and starts what was claimed (`start`).
 
 use std::{
     collections::{BTreeMap, HashMap},

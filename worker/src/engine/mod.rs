@@ -2,10 +2,12 @@
 //!
 //! In: deliveries of the queue. Out: tasks that have ended, in the store. Start with `consume`, which takes tasks and starts them;
 //! `settle` carries out how they end, `quarantine` keeps dangerous ones alone, `refused` leaves runs to others that this process may
-//! not serve, `unread` counts what is given up for replies that cannot be read. `heartbeat` keeps the session alive and follows the
-//! states of runs (`former` has what is at work under what they were before), `past` writes again what the store has forgotten,
-//! `route_host` is what the watch over routes asks of the worker, `panics` makes failures of panics.
+//! not serve, `unread` counts what is given up for replies that cannot be read, `alike` what is given up for any other reason.
+//! `heartbeat` keeps the session alive and follows the states of runs (`former` has what is at work under what they were before),
+//! `past` writes again what the store has forgotten, `route_host` is what the watch over routes asks of the worker, `panics` makes
+//! failures of panics.
 
+mod alike;
 mod consume;
 mod former;
 mod heartbeat;
@@ -65,6 +67,7 @@ use crate::{
     version::VERSION,
     writer::{Writer, WriterHooks},
 };
+use alike::Alike;
 use consume::Lane;
 use former::Former;
 use heartbeat::Heartbeat;
@@ -193,6 +196,8 @@ struct Runs {
     refused: SyncMutex<HashMap<RunNo, Refused>>,
     /// Tasks that were given up for replies that cannot be read, since the run's context was built.
     unread: Unread,
+    /// The same of tasks that were given up for any other reason.
+    alike: Alike,
 }
 
 impl Runs {
@@ -209,6 +214,7 @@ impl Runs {
             damaged: SyncMutex::default(),
             refused: SyncMutex::default(),
             unread: Unread::default(),
+            alike: Alike::default(),
         }
     }
 
@@ -227,8 +233,16 @@ impl Runs {
         closing.spawn(async move { context.note_refused_calls().await });
     }
 
+    /// Says of how many tasks of a run it was not said yet that they were given up for one reason, and counts anew.
+    fn tell_alike(&self, context: &RunContext) {
+        for (code, line, count) in self.alike.end(context.run_no()) {
+            alike::say(&context.row().run_id.0, (&code, &line), count);
+        }
+    }
+
     /// Ends what this process has started for a run, beside the caller.
     fn close_later(&self, context: Arc<RunContext>) {
+        self.tell_alike(&context);
         let mut closing = self.closing();
         while closing.try_join_next().is_some() {}
         closing.spawn(async move {
@@ -281,6 +295,7 @@ impl Shared {
         self.runs.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
         // a run that ended and is worked on again, after `retry` say, is another stretch of work
         self.runs.unread.forget(run);
+        self.runs.tell_alike(&context);
         Ok(context)
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 /// What a worker has at hand.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct TasksAtHand {
     /// Claimed tasks that are not settled.
     at_hand: usize,
     /// A task runs alone, or waits for the others to end.
@@ -16,7 +16,7 @@ struct State {
 
 /// Who may run in this process.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Quarantine(Arc<watch::Sender<State>>);
+pub(super) struct Quarantine(Arc<watch::Sender<TasksAtHand>>);
 
 /// Keeps a task among those at hand until it is dropped, when the task is settled.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Quarantine {
         self.0.send_if_modified(|state| !std::mem::replace(&mut state.taken, true)).then(|| Taken(self.clone()))
     }
 
-    async fn wait_for(&self, wanted: impl FnMut(&State) -> bool) {
+    async fn wait_for(&self, wanted: impl FnMut(&TasksAtHand) -> bool) {
         // the sender lives as long as `self`
         let _ = self.0.subscribe().wait_for(wanted).await;
     }

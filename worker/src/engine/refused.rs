@@ -76,8 +76,8 @@ async fn pause_unless_taken(shared: &Shared, task: ClaimedTask, failure: &Failur
         true => format!("no live worker of pool '{pool}' takes it: {}", failure.message),
         false => failure.message.clone(),
     };
-    let state = RunState::Paused;
-    if shared.tools.store.set_run_state(task.run, &[RunState::Running], state, Some(&reason)).await? {
+    let pausing = shared.tools.store.set_run_state(task.run, &[RunState::Running], RunState::Paused, Some(&reason));
+    if pausing.await? {
         warn!(run = id, code = NOT_ALLOWED, "run {id} is paused: {reason}");
     }
     Ok(())

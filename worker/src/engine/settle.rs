@@ -18,7 +18,11 @@ use bench_store::{ClaimedTask, Release, RunState, retry};
 use bench_telemetry::metrics::catalogue;
 use tracing::{debug, warn};
 
-use super::{Shared, refused, unread};
+use super::{
+    Shared,
+    alike::{self, Telling},
+    refused, unread,
+};
 use crate::{
     clock::StepClock,
     ending::{GivenUp, TaskEnd, failed_record, may_retry, retry_delay_ms},
@@ -114,7 +118,7 @@ async fn release_after(shared: &Shared, task: ClaimedTask, end: TaskEnd) -> Opti
             refused::leave_to_others(shared, task, &failure, first).await;
             unserved(failure)
         }
-        // nor is an outage of the store: no attempt is counted
+        // an outage of the store is nobody's fault here: no attempt is counted
         TaskEnd::Failed(failure) if failure.code == code::STORE && failure.class == FailureClass::Transient => {
             release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
         }
@@ -167,7 +171,17 @@ async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again
                 say_unread(shared, task, failure, count).await;
             }
         }
-        _ => about.warn(&failure.code, &what),
+        Some(_) => about.warn(&failure.code, &what),
+        // and a class that has a mistake at every task that asks it
+        None => match shared.runs.alike.add(task.run, failure) {
+            Telling::ByItself => about.warn(&failure.code, &what),
+            Telling::Quietly => about.info(&failure.code, &what),
+            Telling::Counted(count) => {
+                about.info(&failure.code, &what);
+                let run = shared.run_id(task.run).await.map_or_else(|| task.run.0.to_string(), |run| run.0);
+                alike::say(&run, (&failure.code, alike::first_line(failure)), count);
+            }
+        },
     }
 }
 

@@ -205,7 +205,13 @@ impl Guarded {
             if tries.count() {
                 return Err(last.unwrap_or_else(|| {
                     let what = asked.what;
-                    Failure::transient(FAILED_BEFORE, format!("{what}: {} failed, and was not away", self.name))
+                    let name = &self.name;
+                    Failure::transient(
+                        FAILED_BEFORE,
+                        format!(
+                            "{what}: {name} failed at it while it was there for others, which counts as a failure of its own: its log says why"
+                        ),
+                    )
                 }));
             }
             self.find_way(&mut tries).await?;

@@ -61,9 +61,28 @@ pub(super) struct Terms {
     pub(super) max_reply: u64,
     /// The service tier that is asked for.
     pub(super) tier: Option<String>,
+    /// Of Azure, which charges for what it has processed, whatever it answers.
+    pub(super) is_azure: bool,
 }
 
 impl Terms {
+    /// How an attempt ended that its provider cannot charge for; `None` where it may.
+    fn free_end(&self, outcome: &Outcome) -> Option<MeteredEnd> {
+        match &outcome.ended {
+            Ended::Stored => Some(MeteredEnd::Stored),
+            Ended::NotReached(_) => Some(MeteredEnd::NotReached),
+            // whoever answers in the place of the provider charges nothing
+            Ended::Page => Some(MeteredEnd::Refused(outcome.status)),
+            Ended::Refused(status) if outcome.failed_on_purpose() => Some(MeteredEnd::FailedOnPurpose(*status)),
+            Ended::Refused(status) => {
+                let said = outcome.error.as_deref().unwrap_or_default();
+                let may_cost = classify::may_be_billed(*status, said, self.is_azure);
+                (!may_cost).then_some(MeteredEnd::Refused(*status))
+            }
+            _ => None,
+        }
+    }
+
     /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
     fn worst(&self, prompt_tokens: u64, answered: &Answered) -> PicoUsd {
         self.most(tokens::with_margin(prompt_tokens), self.max_reply, answered)
@@ -113,19 +132,6 @@ impl Terms {
 /// Tokens of a reply that came whole: the provider's count, or the meter's own in its place.
 fn of_whole_reply(outcome: &Outcome) -> Option<Tokens> {
     outcome.usage.filter(|_| outcome.ended == Ended::Complete)
-}
-
-/// How an attempt ended that no provider can charge for; `None` where one may.
-fn free_end(outcome: &Outcome) -> Option<MeteredEnd> {
-    match &outcome.ended {
-        Ended::Stored => Some(MeteredEnd::Stored),
-        Ended::NotReached(_) => Some(MeteredEnd::NotReached),
-        // whoever answers in the place of the provider charges nothing
-        Ended::Page => Some(MeteredEnd::Refused(outcome.status)),
-        Ended::Refused(status) if outcome.failed_on_purpose() => Some(MeteredEnd::FailedOnPurpose(*status)),
-        Ended::Refused(status) if !classify::may_be_billed(*status) => Some(MeteredEnd::Refused(*status)),
-        _ => None,
-    }
 }
 
 /// Whether what became of a request says anything of calls that cost: lists of models and counts of tokens have limits, rights and
@@ -201,7 +207,7 @@ impl MeteredCall {
     /// Whose price the reply has, by the model that it names.
     fn answered_by(&self, outcome: &Outcome) -> Answered {
         // what costs nothing, or was not sent, has no price
-        if !self.key_costs() || free_end(outcome).is_some() {
+        if !self.key_costs() || self.terms.free_end(outcome).is_some() {
             return Answered::AsAsked;
         }
         let price_of = |model: &str| prices::price_at(&self.provider, model, &self.run.limits);
@@ -229,7 +235,7 @@ impl MeteredCall {
     fn spent(&self, outcome: &Outcome, answered: &Answered) -> Spent {
         let nothing =
             |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
-        if let Some(end) = free_end(outcome) {
+        if let Some(end) = self.terms.free_end(outcome) {
             return nothing(end);
         }
         if let Some(tokens) = of_whole_reply(outcome) {
@@ -390,7 +396,7 @@ impl Admitted for MeteredCall {
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
         let taken = self.teach(&outcome);
         let answered = self.answered_by(&outcome);
-        if self.key_costs() && free_end(&outcome).is_none() && of_whole_reply(&outcome).is_none() {
+        if self.key_costs() && self.terms.free_end(&outcome).is_none() && of_whole_reply(&outcome).is_none() {
             // it is looked at below, and may not be counted yet
             self.prompt_tokens.counted().await;
         }
@@ -456,7 +462,7 @@ mod tests {
         let of = |input, output| Tier { rates: Rates::flat(PicoUsd(input), PicoUsd(output)), long: None };
         let services = [("priority".to_owned(), of(200, 800)), ("flex".to_owned(), of(50, 200))].into();
         let price = ModelPrice { standard: of(100, 400), services, batch_percent: None };
-        Terms { price: Some(price), max_reply: 10, tier: tier.map(str::to_owned) }
+        Terms { price: Some(price), max_reply: 10, tier: tier.map(str::to_owned), is_azure: false }
     }
 
     const USED: Tokens = Tokens { prompt: 10, completion: 2, cached: 0, cache_write: 0, cache_write_1h: 0 };
@@ -496,7 +502,7 @@ mod tests {
         let doubted = |told| Outcome { doubted: told, ..outcome(Ended::Complete, None, Some(USED)) };
         // ten dollars for a million tokens of a reply; 128 choices without a limit
         let price = ModelPrice::flat(PicoUsd(1), PicoUsd(10_000_000));
-        let terms = Terms { price: Some(price), max_reply: 128 * LONGEST_REPLY, tier: None };
+        let terms = Terms { price: Some(price), max_reply: 128 * LONGEST_REPLY, tier: None, is_azure: false };
         let cost = |told| terms.of_reply(&doubted(Some(told)), &USED, &Answered::AsAsked);
         let told = |completion| Tokens { prompt: 10, completion, ..Tokens::default() };
         let worst = terms.worst(USED.prompt, &Answered::AsAsked);
@@ -519,10 +525,31 @@ mod tests {
             outages.away().is_some()
         };
         assert!(away(FaultKind::Slow) && !away(FaultKind::Status(503)));
-        let end = |status, fault| free_end(&outcome(Ended::Refused(status), fault, None));
+        let end = |status, fault| terms(None).free_end(&outcome(Ended::Refused(status), fault, None));
         assert_eq!(end(500, Some(FaultKind::Status(500))), Some(MeteredEnd::FailedOnPurpose(500)));
         assert_eq!(end(500, Some(FaultKind::Slow)), end(500, None), "the provider itself has failed");
         assert_eq!(end(400, Some(FaultKind::Slow)), Some(MeteredEnd::Refused(400)));
+    }
+
+    #[test]
+    fn p10_an_answer_other_than_success_that_may_be_billed_is_not_free() {
+        let end = |is_azure, status, said: &str| {
+            let refused = outcome(Ended::Refused(status), None, None);
+            let terms = Terms { is_azure, ..terms(None) };
+            terms.free_end(&Outcome { error: Some(said.as_bytes().to_vec().into()), ..refused })
+        };
+        let withheld =
+            r#"{"error":{"message":"no","code":"400","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#;
+        let invalid = r#"{"error":{"message":"no","type":"invalid_request_error"}}"#;
+        for is_azure in [true, false] {
+            for (status, said) in [(400, withheld), (408, ""), (499, ""), (504, ""), (524, "")] {
+                assert_eq!(end(is_azure, status, said), None, "{status}: it may have been read, and charged");
+            }
+            for (status, said) in [(400, invalid), (401, ""), (404, ""), (429, ""), (500, ""), (503, "")] {
+                assert_eq!(end(is_azure, status, said), Some(MeteredEnd::Refused(status)), "{status}");
+            }
+        }
+        assert_eq!((end(true, 400, "failed"), end(false, 400, "failed")), (None, Some(MeteredEnd::Refused(400))));
     }
 
     /// Told apart as answers to the runner's own calls are (ADR 0011).
@@ -581,8 +608,9 @@ mod tests {
             Outages::default(),
         );
         let page = outcome(Ended::Page, None, None);
-        assert_eq!(free_end(&page), Some(MeteredEnd::Refused(200)));
-        assert_eq!(free_end(&outcome(Ended::NotAReply, None, None)), None, "another reply may have been billed");
+        assert_eq!(terms(None).free_end(&page), Some(MeteredEnd::Refused(200)));
+        let other = outcome(Ended::NotAReply, None, None);
+        assert_eq!(terms(None).free_end(&other), None, "another reply may have been billed");
         outages.learn(&target, Sha256Hash::of_bytes(b"x"), &page);
         assert!(outages.away().is_some_and(|away| away.reason.contains("web page")));
     }

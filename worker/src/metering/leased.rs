@@ -22,7 +22,7 @@ use tokio::{
 use tracing::debug;
 
 /// A look rests for so many times as long as it took: looks use a small share of the store.
-const REST: u32 = 9;
+const REST: u32 = 19;
 /// Longest rest, and longest look.
 const LONGEST: Duration = Duration::from_millis(500);
 

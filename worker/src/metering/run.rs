@@ -11,6 +11,7 @@ use bench_meter::{Admitted, Asked, Faults, Operation, Refusal, StoredReply, Upst
 use bench_models::{
     budget::{Budget as _, Refusal as NoMoney, Reservation, reservations::Reservations},
     call_store::CallStore,
+    classify,
     gate::{Entry, Gate},
     limiter::Seen,
     look::key_headers,
@@ -207,6 +208,7 @@ impl MeteredRun {
         self.check_bank(asked.address.bank.as_deref())?;
         self.check_allowed(asked)?;
         let way = self.way(asked)?;
+        asked.check_parameters(&way.account.parameters, &way.account.name)?;
         let price = self.price(asked, &way)?;
         let mut call = MeteredCall {
             run: Arc::clone(self),
@@ -217,7 +219,12 @@ impl MeteredRun {
             provider: way.provider.to_owned(),
             upstream: self.upstreams.of_account(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
-            terms: Terms { price, max_reply: longest_reply(asked), tier: asked.service_tier.clone() },
+            terms: Terms {
+                price,
+                max_reply: longest_reply(asked),
+                tier: asked.service_tier.clone(),
+                is_azure: way.provider == AZURE || classify::is_azure(&way.account.base_url),
+            },
             // bodies are kept where runs share them, and nowhere else
             is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),
             stored: None,
@@ -573,6 +580,7 @@ fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
         _ => bench_meter::Paths::OpenAi,
     };
     upstream.asks_usage = account.asks_stream_usage;
+    upstream.parameters.clone_from(&account.parameters);
     Ok(upstream)
 }
 
@@ -621,9 +629,10 @@ mod tests {
                 limits: PaceLimits::default(),
                 counts_used_tokens: false,
                 asks_stream_usage: asks,
+                parameters: vec!["chat_template".to_owned()],
             };
             let upstream = upstream("openai", &account).expect("has a way");
-            assert_eq!(upstream.asks_usage, asks);
+            assert_eq!((upstream.asks_usage, &upstream.parameters), (asks, &account.parameters));
             let upstreams = Upstreams::default();
             let made = upstreams.of_account("openai", &account).expect("has a way");
             let other = Account { asks_stream_usage: !asks, ..account };

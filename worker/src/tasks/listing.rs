@@ -1,12 +1,10 @@
 //! Asks a memory system what a bank holds, behind its last question, page by page. Each page is a checkpoint: who goes on after a
 //! kill asks for those that are missing. What is looked for in a page is in `bench_grading::holdings`.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    time::Duration,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bench_grading::holdings::Expected;
+use bench_models::backoff::BackoffSettings;
 use bench_proto::{
     canary::Fact,
     failure::{Failure, FailureClass},
@@ -30,8 +28,6 @@ use crate::{
 
 /// Times that a page is asked for before the rest is left out.
 const MOST_TRIES: u32 = 3;
-/// Wait after a failure, times the tries.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// What the bank holds, by all pages of its listing.
 pub(super) async fn holdings(
@@ -123,20 +119,18 @@ async fn page(
     until: u32,
     from: &ListCursor,
 ) -> Result<Result<ListedPage, Failure>, TaskEnd> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match context.system().list(bank, until, from).await {
-            Ok(page) => return Ok(Ok(page)),
-            Err(failure) if context.is_excused(bank, &failure) => return Err(context.system_end(bank, failure)),
-            Err(failure) if failure.class == FailureClass::Transient && tries < MOST_TRIES => {
+    let may_pass = |failure: &Failure| !context.is_excused(bank, failure) && context.check_running().is_ok();
+    let call = || context.system().list(bank, until, from);
+    match BackoffSettings::default().patiently(MOST_TRIES, may_pass, call).await {
+        Ok(page) => Ok(Ok(page)),
+        Err(failure) if context.is_excused(bank, &failure) => Err(context.system_end(bank, failure)),
+        Err(failure) => {
+            if failure.class == FailureClass::Transient {
+                // the tries may have ended because the run does
                 context.check_running()?;
-                tokio::time::sleep(AFTER_FAILURE * tries).await;
             }
-            Err(failure) => {
-                debug!("bank {}: it is not known what it holds: {failure}", bank.bank_id);
-                return Ok(Err(failure));
-            }
+            debug!("bank {}: it is not known what it holds: {failure}", bank.bank_id);
+            Ok(Err(failure))
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         amounts::{bytes, counted},
         tables::{render, table},
     },
-    runs::banks_archive::{self, Wanted},
+    runs::banks_archive::{self, BanksExport},
 };
 
 /// Names under which this machine may be reached without leaving it.
@@ -79,7 +79,13 @@ fn size(manifest: &BanksManifest) -> u64 {
 ///
 /// # Errors
 /// As [`banks_archive::export`].
-pub(super) async fn export(app: &App, store: &dyn Store, run: &RunRow, wanted: &Wanted<'_>, json: bool) -> CliResult {
+pub(super) async fn export(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    wanted: &BanksExport<'_>,
+    json: bool,
+) -> CliResult {
     let (manifest, sha256) = banks_archive::export(app, store, run, wanted).await?;
     let file = wanted.to.display().to_string();
     if json {
@@ -116,7 +122,7 @@ pub(super) async fn import(app: &App, file: &Path, args: &KeepArgs) -> CliResult
     })
     .await;
     let Outcome { banks, was_there } =
-        imported.map_err(|e| CliError::infrastructure(format!("the import stopped: {e}")).because(e))??;
+        imported.map_err(|e| CliError::internal_fault("reading the archive of banks", e))??;
     if let Some(into) = &into {
         take_in(app, into, &banks).await?;
     }
@@ -221,8 +227,7 @@ pub(super) async fn fetch(app: &App, url: &str, sha256: Option<&str>, args: &Kee
     let (url, sha256, to) = (url.to_owned(), sha256.map(str::to_owned), path.clone());
     let downloaded =
         tokio::task::spawn_blocking(move || bench_datasets::download(&url, sha256.as_deref(), &to, &|_, _| {})).await;
-    let downloaded =
-        downloaded.map_err(|e| CliError::infrastructure(format!("the download stopped: {e}")).because(e))?;
+    let downloaded = downloaded.map_err(|e| CliError::internal_fault("downloading the archive of banks", e))?;
     downloaded.map_err(|error| match error {
         DatasetError::Download { ref reason, .. } => {
             // another file than was said is no matter of the network

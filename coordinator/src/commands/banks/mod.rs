@@ -3,8 +3,10 @@
 
 mod handed_on;
 
-use bench_proto::spec::TakenOver;
-use bench_store::{BankRow, BankState, Right, RunFilter, RunRow, Store};
+use std::collections::BTreeMap;
+
+use bench_proto::{ids::RunId, spec::TakenOver};
+use bench_store::{BankRow, BankState, FilledBank, Right, RunFilter, RunRow, Store};
 use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
 use serde_json::json;
@@ -20,7 +22,7 @@ use crate::{
     },
     planning::filled::{is_filled, why_not_kept},
     runs::{
-        banks_archive::Wanted,
+        banks_archive::BanksExport,
         removal::{Remover, ended, in_use},
     },
     standing::{find_run, is_restored, keeps_banks, removed_banks},
@@ -58,6 +60,8 @@ struct BankOfRun {
     of: u32,
     /// It was filled before the run began.
     filled_before: bool,
+    /// The run that filled it, `imported NAME` for one of an archive; none where nobody knows.
+    filled_by: Option<String>,
 }
 
 /// Prints banks; exit 2 for a run that is not there, and for one without any.
@@ -72,7 +76,7 @@ pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
             let run = find_run(store.as_ref(), run).await?;
             let to = to.clone().unwrap_or_else(|| format!("banks-{}.tar.gz", run.run_id).into());
             let (data, adapter, licence) = (data.as_deref(), adapter.as_deref(), licence.as_deref());
-            let wanted = Wanted { to: &to, data, adapter, licence };
+            let wanted = BanksExport { to: &to, data, adapter, licence };
             handed_on::export(app, store.as_ref(), &run, &wanted, *json).await
         }
         BanksVerb::List(args) => list(app.open_store().await?.as_ref(), args).await,
@@ -189,7 +193,9 @@ async fn show(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
             run.run_id
         )));
     }
-    let mut rows: Vec<BankOfRun> = store.banks(run.run_no, None).await?.iter().map(bank).collect();
+    let fillers = fillers(store, &run.spec.taken_over).await?;
+    let banks = store.banks(run.run_no, None).await?;
+    let mut rows: Vec<BankOfRun> = banks.iter().map(|row| bank(row, run, &fillers)).collect();
     if let Some(of) = removed_banks(store, run).await? {
         let is_own = of == run.run_id;
         rows.iter_mut().filter(|row| row.filled_before != is_own).for_each(|row| row.state = "removed");
@@ -200,16 +206,34 @@ async fn show(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
     }
     let mut lines = table(["bank", "name", "handle", "state", "retained", "filled by"]).sparing(&["name"]);
     for row in rows {
-        let by = if row.filled_before { "not this run" } else { "this run" };
+        let by = row.filled_by.unwrap_or_else(|| "not this run".to_owned());
         let retained = format!("{}/{}", row.retained, row.of);
         let handle = row.handle.unwrap_or_default();
-        lines.add_row([row.bank_id, row.name, handle, row.state.to_owned(), retained, by.to_owned()]);
+        lines.add_row([row.bank_id, row.name, handle, row.state.to_owned(), retained, by]);
     }
     out::result(&render(&lines));
     Ok(Exit::Done)
 }
 
-fn bank(row: &BankRow) -> BankOfRun {
+/// Rows of the banks of runs whose banks are asked, and those runs.
+async fn fillers(store: &dyn Store, taken_over: &TakenOver) -> Result<BTreeMap<i64, String>, CliError> {
+    let mut fillers = BTreeMap::new();
+    for id in &taken_over.banks_of {
+        // one that is gone is nobody's any more
+        let Some(of) = store.run_by_id(&RunId(id.clone())).await? else { continue };
+        let banks = store.banks(of.run_no, None).await?;
+        fillers.extend(banks.iter().map(|bank| (bank.bank_row, id.clone())));
+    }
+    Ok(fillers)
+}
+
+fn bank(row: &BankRow, run: &RunRow, fillers: &BTreeMap<i64, String>) -> BankOfRun {
+    let archive = run.spec.taken_over.archive.as_ref();
+    let filled_by = match row.filled_before() {
+        None => Some(run.run_id.to_string()),
+        Some(FilledBank { by: Some(by), .. }) => fillers.get(by).cloned(),
+        Some(FilledBank { by: None, .. }) => archive.map(|archive| format!("imported {}", archive.name)),
+    };
     let of = row.segments.last().map_or(0, |segment| segment.until);
     BankOfRun {
         bank_id: row.bank_id.clone(),
@@ -224,5 +248,6 @@ fn bank(row: &BankRow) -> BankOfRun {
         retained: row.position.min(of),
         of,
         filled_before: row.filled_before().is_some(),
+        filled_by,
     }
 }

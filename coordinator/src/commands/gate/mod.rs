@@ -1,15 +1,11 @@
-//! `gate RUN --baseline B`: pass or fail for CI, by a policy.
+//! `gate RUN --baseline B`: pass or fail for CI, by a policy. What a run is held against is told by `comparison::baseline`.
 //!
 //! | module | question |
 //! |---|---|
 //! | this one | does a run pass its policy? |
-//! | [`baseline`] | what is it held against? |
-//! | [`before`] | which runs before it may it be compared with? |
 //! | [`plan`] | how often would such gates pass and fail? |
 //! | [`tell`] | who is told of it, and how? |
 
-mod baseline;
-mod before;
 mod plan;
 mod tell;
 
@@ -27,7 +23,7 @@ use bench_store::{RunRow, RunState, Store};
 use crate::{
     app::App,
     cli::GateArgs,
-    comparison::inputs::LoadedRun,
+    comparison::{baseline, inputs::LoadedRun},
     exit::{CliError, CliResult, Exit},
     out, results,
     standing::{find_run, group::RunsOfGroup},
@@ -73,7 +69,9 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
             ));
         }
         None => None,
-        Some(named) => Some(baseline::against_named(app, store.as_ref(), args, named, (selector, &new)).await?),
+        Some(named) => {
+            Some(baseline::against_named(app, store.as_ref(), &args.pairing, named, (selector, &new)).await?)
+        }
     };
     let (baseline, runs) = baseline.map(|held| ((held.name, held.comparison), held.runs)).unzip();
     if let Some((_, comparison)) = &baseline {

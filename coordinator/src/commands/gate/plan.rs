@@ -9,11 +9,15 @@ use bench_proto::gate::{GatePlan, PlannedGate};
 use bench_report::gate as view;
 use bench_store::Store;
 
-use super::before::{last, last_of};
 use crate::{
     app::App,
     cli::GateArgs,
-    comparison::{check_metric, inputs::LoadedRun, options},
+    comparison::{
+        before::{last, last_of},
+        check_metric,
+        inputs::LoadedRun,
+        options,
+    },
     exit::{CliError, CliResult, Exit},
     out,
 };

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use bench_proto::trace::{Span, SpanClass, SpanValue, own_us};
-use bench_report::terminal::View;
+use bench_report::terminal::{View, within};
 use bench_worker::traces::QuestionTrace;
 use console::{Color, Style};
 
@@ -17,6 +17,8 @@ pub(crate) use self::overview::{Slow, overview};
 /// Characters of the time line where nobody knows how wide a line may be, and the fewest and most of a terminal's.
 const BAR: usize = 48;
 const BARS: (usize, usize) = (16, 96);
+/// What a narrow terminal leaves of a time line.
+const LEAST: usize = 8;
 /// Longest name with its indentation.
 const NAME: usize = 30;
 /// Longest remark behind a line, and what a terminal leaves for it before the time line grows.
@@ -25,10 +27,12 @@ const REMARK_FIRST: usize = 30;
 /// Begin and duration with their blanks.
 const TIMES: usize = 25;
 
-/// Characters of the time line beside names of this width.
-fn bar_beside(names: usize, view: View) -> usize {
-    let room = |width: usize| width.saturating_sub(names + TIMES + REMARK_FIRST).clamp(BARS.0, BARS.1);
-    view.width.map_or(BAR, room)
+/// Characters of the names of which the longest has so many, and of the time line beside them.
+fn columns(longest: usize, view: View) -> (usize, usize) {
+    let Some(width) = view.width else { return (longest, BAR) };
+    let names = longest.min(width.saturating_sub(TIMES + LEAST));
+    let room = width.saturating_sub(names + TIMES);
+    (names, room.saturating_sub(REMARK_FIRST).clamp(BARS.0, BARS.1).min(room).max(LEAST))
 }
 
 fn paint(view: View, text: &str, class: SpanClass, failed: bool) -> String {
@@ -51,10 +55,8 @@ fn paint(view: View, text: &str, class: SpanClass, failed: bool) -> String {
 #[must_use]
 pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
     let mut lines = wrapped(&heading(trace, run), view.width);
-    lines.push(match link {
-        Some(link) => format!("trace {}  {link}", trace.trace_id),
-        None => format!("trace {}", trace.trace_id),
-    });
+    let place = link.map(|link| format!("  {link}")).unwrap_or_default();
+    lines.push(fitted(format!("trace {}{place}", trace.trace_id), view.width));
     let Some(root) = trace.spans.first() else {
         lines.push("nothing of it has happened yet".to_owned());
         return lines.join("\n");
@@ -62,30 +64,53 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: V
     lines.extend(totals(trace).map(|parts| wrapped(&parts, view.width)).unwrap_or_default());
     let (spans, votes) = (in_reading_order(trace), votes(trace));
     let names: Vec<String> = spans.iter().map(|span| name(trace, span, &votes)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let scale = Scale {
-        start_us: root.start_us,
-        whole_us: (root.end_us - root.start_us).max(1),
-        columns: bar_beside(width, view),
-    };
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let (width, columns) = columns(longest, view);
+    let scale = Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1), columns };
     lines.push(String::new());
     lines.push(format!("{:width$}  {}", "", scale.ruler()));
     for (span, name) in spans.iter().zip(&names) {
-        lines.push(line(trace, span, &format!("{name:width$}"), &scale, view));
+        lines.push(line(trace, span, &format!("{:width$}", clipped(name, width)), &scale, view));
     }
     lines.push(String::new());
-    let legend = [
+    lines.extend(legend(view));
+    lines.extend(linked(trace).map(|linked| fitted(linked, view.width)));
+    lines.join("\n")
+}
+
+/// What the marks mean, in as many lines as the terminal needs.
+fn legend(view: View) -> Vec<String> {
+    let parts = [
         ("▓ step", SpanClass::Step),
         ("█ call", SpanClass::Call),
         ("░ wait", SpanClass::Wait),
         ("▒ checkpoint", SpanClass::Checkpoint),
         ("▄ a try that was given back", SpanClass::Attempt),
     ];
-    lines.push(legend.map(|(text, class)| paint(view, text, class, false)).join("  "));
-    if let Some(linked) = linked(trace) {
-        lines.push(linked);
+    let (mut lines, mut taken): (Vec<String>, usize) = (Vec::new(), 0);
+    for (text, class) in parts {
+        let (wide, painted) = (text.chars().count(), paint(view, text, class, false));
+        match lines.last_mut() {
+            Some(line) if view.width.is_none_or(|width| taken + 2 + wide <= width) => {
+                line.push_str("  ");
+                line.push_str(&painted);
+                taken += 2 + wide;
+            }
+            _ => {
+                lines.push(painted);
+                taken = wide;
+            }
+        }
     }
-    lines.join("\n")
+    lines
+}
+
+/// A line of words within the width of a terminal.
+fn fitted(line: String, width: Option<usize>) -> String {
+    match width {
+        Some(width) => within(&line, width),
+        None => line,
+    }
 }
 
 /// Joins parts by commas, in as many lines as the terminal needs.
@@ -104,7 +129,8 @@ fn wrapped(parts: &[String], width: Option<usize>) -> Vec<String> {
             None => lines.push(part.clone()),
         }
     }
-    lines
+    // a part may be wider by itself
+    lines.into_iter().map(|line| fitted(line, width)).collect()
 }
 
 fn heading(trace: &QuestionTrace, run: &str) -> Vec<String> {
@@ -257,7 +283,7 @@ fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: Vie
     if let Some(width) = view.width {
         // a line that is too long for the terminal would break the picture
         let room = width.saturating_sub(name.chars().count() + scale.columns + TIMES);
-        remarks = clipped(&remarks, room);
+        remarks = if room > 0 { clipped(&remarks, room) } else { String::new() };
     }
     format!("{name}  {before}{marks}{after}  {times}  {remarks}").trim_end().to_owned()
 }

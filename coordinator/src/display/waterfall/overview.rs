@@ -2,10 +2,8 @@
 
 use bench_report::terminal::View;
 
-use super::{BAR, BARS, NAME, clipped, duration};
+use super::{BAR, BARS, LEAST, NAME, clipped, duration};
 
-/// What a narrow terminal leaves of a bar, and of an id.
-const LEAST: usize = 8;
 /// A question's time with the blanks around it.
 const TIME: usize = 13;
 

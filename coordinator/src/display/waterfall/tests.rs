@@ -67,6 +67,12 @@ fn a_waterfall_shows_where_the_time_went() {
     assert!(body.clone().any(|line| line.contains("HTTP 429")), "{narrow}");
     let wide = draw(&trace, "nightly", None, View { width: Some(400), colour: true });
     assert!(wide.contains(&"─".repeat(BARS.1)) && wide.contains("\u{1b}[32m█"), "{wide}");
+    for width in 40..120 {
+        let narrow = draw(&trace, "nightly", None, View { width: Some(width), colour: false });
+        let too_wide: Vec<&str> = narrow.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(too_wide.is_empty(), "{width}: {too_wide:#?}");
+        assert!(narrow.contains("▒ checkpoint") && narrow.contains("1.93 s"), "{narrow}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(in super::super) async fn looked_up<T: Send + 'static>(
         Ok(found)
     };
     let looked = tokio::task::spawn_blocking(look).await;
-    looked.map_err(|e| CliError::infrastructure(format!("banks could not be compared: {e}")).because(e))?
+    looked.map_err(|e| CliError::internal_fault("looking for banks that are filled already", e))?
 }
 
 /// Whether nothing is asked of a bank before all is retained.

@@ -27,8 +27,14 @@ pub(super) fn name_bank(name: &str, planned: &mut PlannedRun) -> Result<(), CliE
 /// Lets a run ask banks by their names alone: nobody says what they hold.
 ///
 /// # Errors
-/// Exit 2 for one bank where the sample has several.
+/// Exit 2 for one bank where the sample has several, and for something else in braces than the id of a bank.
 pub(in super::super) fn ask_by_name(name: &str, spec: &mut RunSpec) -> Result<(), CliError> {
+    let others = name.replace(BANK_ID, "");
+    if let Some((unknown, _)) = others.split_once('{').and_then(|(_, rest)| rest.split_once('}')) {
+        return Err(CliError::usage(format!(
+            "--bank {name}: {{{unknown}}} stands for nothing; {BANK_ID} is the dataset's id of each bank"
+        )));
+    }
     if spec.sample.banks > 1 && !name.contains(BANK_ID) {
         return Err(CliError::usage(format!(
             "--bank {name}: the sample has {} banks; put {BANK_ID} where the dataset's id of each stands in the names, or add \

@@ -41,12 +41,12 @@ pub(super) struct KnownVotes<'a> {
     spec: &'a RunSpec,
     /// Questions whose answers are there, where others are answered anew; all of them without it.
     kept: Option<&'a HashSet<TaskKey>>,
-    judges: Vec<Asked>,
+    judges: Vec<JudgeCalls>,
 }
 
-/// The calls of a judge.
+/// Calls about the answers that are there, of one judge: those that are stored, and those that are yet to be looked for.
 #[derive(Default)]
-struct Asked {
+struct JudgeCalls {
     /// Endpoint and account; none where they are not known here.
     whom: Option<(String, String)>,
     /// Calls that are still to be looked for.
@@ -75,7 +75,7 @@ impl<'a> KnownVotes<'a> {
     }
 
     fn asking(spec: &'a RunSpec, whom: impl Fn(&ModelSpec) -> Option<(String, String)>) -> Self {
-        let asked = |judge| Asked { whom: whom(judge), ..Asked::default() };
+        let asked = |judge| JudgeCalls { whom: whom(judge), ..JudgeCalls::default() };
         Self { spec, kept: None, judges: spec.judges.iter().map(asked).collect() }
     }
 
@@ -204,6 +204,7 @@ fn whom(app: &App, judge: &ModelSpec, http: &SharedHttp) -> Option<(String, Stri
         limits: PaceLimits::default(),
         counts_used_tokens: false,
         asks_stream_usage: true,
+        parameters: account.parameters.clone(),
     };
     let model = registry::build_chat(&judge.provider, &judge.name, &account, http).ok()?;
     Some((model.endpoint().to_owned(), account.name))

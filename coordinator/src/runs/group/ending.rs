@@ -23,7 +23,7 @@ use crate::{
     comparison::matrix::matrix_report,
     exit::{CliError, CliResult, Exit},
     out,
-    results::{check_writable, repeats::repeats_report, run_folder, write_atomically, write_text},
+    results::{check_writable, page_in, repeats::repeats_report, run_folder, write_atomically, write_text},
     runs::{
         controls,
         ending::{archive_local, archive_local_matrix, write_result},
@@ -72,7 +72,7 @@ pub(super) async fn show(
     write_files(&report, &table, &folder)?;
     let all_ended = group.runs.iter().all(|run| run.state == RunState::Finished);
     if report.group.ended > 0 {
-        print(&report, output.json, false);
+        print(&report, output.json, false, &folder);
         out::note(&format!("report of the group: {}", folder.display()));
     }
     if !all_ended {
@@ -97,7 +97,7 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     let report = matrix_report(app, store, group).await?;
     write_matrix(&report, &folder)?;
     if report.cells.iter().any(|cell| cell.ended > 0) {
-        print_matrix(&report, output.json, false);
+        print_matrix(&report, output.json, false, &folder);
         out::note(&format!("report of the matrix: {}", folder.display()));
     }
     if group.runs.iter().any(|run| run.state != RunState::Finished) {
@@ -108,13 +108,13 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     Ok(exit_of_matrix(&report, output.floor))
 }
 
-/// Prints a report of a matrix: what fits a screen, or in `full`.
-pub(crate) fn print_matrix(report: &MatrixReport, json: bool, full: bool) {
+/// Prints a report of a matrix: what fits a screen, or in `full`. Its files lie in `folder`, where there are some.
+pub(crate) fn print_matrix(report: &MatrixReport, json: bool, full: bool, folder: &Path) {
+    let page = page_in(folder);
+    let options = TerminalOptions { view: out::view(), full, page: page.as_deref() };
     match json {
         true => out::json(report),
-        false => {
-            out::painted(&bench_report::matrix::terminal(report, TerminalOptions { view: out::view(), full }));
-        }
+        false => out::painted(&bench_report::matrix::terminal(report, options)),
     }
 }
 
@@ -169,21 +169,24 @@ fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
 /// # Errors
 /// What the store meets.
 pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGroup, json: bool) -> CliResult {
+    let folder = run_folder(app, &group.id, None);
     if group.is_matrix() {
         let report = matrix_report(app, store, group).await?;
-        print_matrix(&report, json, false);
+        print_matrix(&report, json, false, &folder);
         return Ok(exit_of_matrix(&report, None));
     }
     let (report, _) = repeats_report(app, store, group).await?;
-    print(&report, json, false);
+    print(&report, json, false, &folder);
     Ok(exit_of(&report, None))
 }
 
-/// Prints a report of a group: what fits a screen, or in `full`.
-pub(crate) fn print(report: &RepeatsReport, json: bool, full: bool) {
+/// Prints a report of a group: what fits a screen, or in `full`. Its files lie in `folder`, where there are some.
+pub(crate) fn print(report: &RepeatsReport, json: bool, full: bool, folder: &Path) {
+    let page = page_in(folder);
+    let options = TerminalOptions { view: out::view(), full, page: page.as_deref() };
     match json {
         true => out::json(report),
-        false => out::painted(&rendered::terminal(report, TerminalOptions { view: out::view(), full })),
+        false => out::painted(&rendered::terminal(report, options)),
     }
 }
 

@@ -42,14 +42,21 @@ pub(super) struct Taken {
     pub(super) app: Option<Arc<App>>,
 }
 
+/// A group that is about to be executed, and what its command says of that.
+pub(super) struct GroupExecution<'a> {
+    pub(super) app: &'a App,
+    pub(super) store: &'a Arc<dyn Store>,
+    pub(super) group: &'a RunsOfGroup,
+    /// The plan of the measured run, where this process has made it.
+    pub(super) planned: Option<&'a PlannedRun>,
+    pub(super) output: &'a OutputArgs,
+    /// Whether the command returns at once.
+    pub(super) detach: bool,
+}
+
 /// Executes the runs, or looks on while a cluster does, and says what came of them.
-pub(super) async fn to_the_end(
-    app: &App,
-    store: &Arc<dyn Store>,
-    group: &RunsOfGroup,
-    taken: Vec<Taken>,
-    (planned, output, detach): (Option<&PlannedRun>, &OutputArgs, bool),
-) -> CliResult {
+pub(super) async fn to_the_end(execution: GroupExecution<'_>, taken: Vec<Taken>) -> CliResult {
+    let GroupExecution { app, store, group, planned, output, detach } = execution;
     let Some(first) = group.runs.first() else {
         return ending::show(app, store.as_ref(), &group.id, None, output).await;
     };

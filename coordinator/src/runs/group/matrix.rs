@@ -15,7 +15,7 @@ use bench_proto::{
 use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 
 use super::{
-    execution::{self, Taken},
+    execution::{GroupExecution, Taken, to_the_end},
     resume::{self, OfCell, OfCells},
 };
 use crate::{
@@ -259,7 +259,8 @@ pub(crate) async fn go_on(
         taken.push(Taken { run, executor, planner, app: Some(Arc::clone(&of.app)) });
     }
     let group = RunsOfGroup::of_id(store.as_ref(), id).await?.ok_or_else(|| gone(id))?;
-    execution::to_the_end(app, store, &group, taken, (None, output, detach)).await
+    let execution = GroupExecution { app, store, group: &group, planned: None, output, detach };
+    to_the_end(execution, taken).await
 }
 
 /// What the command says of the runs that are there: each goes on with the limits of its own cell, under the cap of all.

@@ -1,4 +1,4 @@
-//! RunsOfGroup: the same run several times as one group, with one estimate, one confirmation and one cap (P41).
+//! Groups: the same run several times as one group, with one estimate, one confirmation and one cap (P41).
 //!
 //! Each repeat is a run like any other, of the group's own id with `-r1`, `-r2` … behind it, with a lineage of its own, so that no
 //! repeat is answered from what another has stored (P9). They are created in one transaction and run at the same time: in a cluster
@@ -7,11 +7,13 @@
 //! | module | question |
 //! |---|---|
 //! | this one | how is a group created? |
+//! | [`cells`] | what are the cells of a matrix before their runs are there? |
 //! | [`matrix`] | how is a matrix created, whose runs are cells? |
 //! | [`execution`] | how do its runs come to rest? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`ending`] | what is said at its end, and with which exit code? |
 
+pub(crate) mod cells;
 pub(crate) mod ending;
 mod execution;
 pub(crate) mod matrix;
@@ -22,7 +24,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bench_proto::{ids::RunId, spec::RunSpec};
 use bench_store::{Creation, NewGroup, NewRun, RunFilter, RunRow, Runs, Store};
 
-use self::execution::Taken;
+use self::execution::{GroupExecution, Taken, to_the_end};
 use crate::{
     app::App,
     cli::SubmitArgs,
@@ -110,8 +112,8 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
         let planner = Some(new.planned.measured.planner(run, &app.home()));
         taken.push(Taken { run: run.clone(), executor, planner, app: None });
     }
-    execution::to_the_end(app, store, &group, taken, (Some(&new.planned.measured), &new.args.output, new.args.detach))
-        .await
+    let (planned, output, detach) = (Some(measured), &new.args.output, new.args.detach);
+    to_the_end(GroupExecution { app, store, group: &group, planned, output, detach }, taken).await
 }
 
 /// A repeat that is to be created; where they share banks, all ask those that the first one fills.

@@ -7,7 +7,7 @@ use bench_store::{Right, RunRow, RunState, Store};
 
 use super::{
     ending,
-    execution::{self, Taken},
+    execution::{GroupExecution, Taken, to_the_end},
 };
 use crate::{
     app::{App, Deployment},
@@ -90,7 +90,8 @@ pub(super) async fn go_on(
     out::note(&format!("group {}: {} of {all} questions to go", group.id, all.saturating_sub(ended)));
     let runs: Vec<&RunRow> = taken.iter().map(|one| &one.run).collect();
     elsewhere::tell(app, store.as_ref(), &runs).await?;
-    execution::to_the_end(app, store, &group, taken, (None, &args.output, args.detach)).await
+    let (output, detach) = (&args.output, args.detach);
+    to_the_end(GroupExecution { app, store, group: &group, planned: None, output, detach }, taken).await
 }
 
 /// The runs of a group that have not ended, each ready to go on; nothing of them is changed but limits.

@@ -200,12 +200,41 @@ fn p22_outcomes_sum_to_the_sample_and_coverage_counts_abstentions() {
     assert_eq!(summary.run.verdict, Verdict::Invalid);
     assert_eq!(summary.run.reasons, ["coverage 83.3 % is under 99 %: 10 of 60 questions have no score"]);
     assert_eq!(summary.errors, BTreeMap::from([("timeout".to_owned(), 5)]));
+    assert_eq!(summary.error_examples, BTreeMap::from([("timeout".to_owned(), "no reply".to_owned())]));
     assert_eq!(
         summary.warnings,
         [
             "fewer than 8 banks behind some categories, their intervals are rough: adversarial (7), single-hop (7), temporal (7)"
         ]
     );
+}
+
+#[test]
+fn the_example_of_an_error_is_the_same_in_any_order_and_one_line() {
+    // every eleventh question has failed
+    let failed = |at: usize, message: &str| {
+        let mut facts = question(1 + 11 * at as u64);
+        facts.failure = Some(Failure::permanent("system_refused", message));
+        facts
+    };
+    let messages = ["b: later", "a: first\nand more", "c"];
+    let in_order = |order: [usize; 3]| {
+        let (mut all, mut others) = (aggregate(0..0), aggregate(0..0));
+        for (at, message) in order.into_iter().enumerate() {
+            let of = if at == 0 { &mut all } else { &mut others };
+            of.add(&failed(message, messages[message]));
+        }
+        all.merge(others);
+        all.finish(NONE).summary.error_examples
+    };
+    let told = BTreeMap::from([("system_refused".to_owned(), "a: first and more".to_owned())]);
+    for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
+        assert_eq!(in_order(order), told);
+    }
+    let mut long = aggregate(0..0);
+    long.add(&failed(0, &"é".repeat(1_000)));
+    let told = long.finish(NONE).summary.error_examples["system_refused"].clone();
+    assert_eq!(told.chars().count(), 300, "it is bounded");
 }
 
 #[test]

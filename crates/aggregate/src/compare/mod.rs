@@ -347,6 +347,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         system: summary.spec.system.clone(),
         answerer: summary.spec.who_answered(),
         judge: summary.spec.judge.clone(),
+        judges: summary.spec.judges.clone(),
         preset: summary.dataset.sample.preset.clone(),
         fingerprint: summary.run.fingerprint.clone(),
         verdict: summary.run.verdict,

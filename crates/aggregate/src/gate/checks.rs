@@ -1,4 +1,8 @@
 //! The rules of a policy, one by one.
+//!
+//! In come a summary or a comparison and the policy; out come the [`Check`]s of all rules that it names. Without a baseline: `least`,
+//! `floors` and `by_path`. With one, [`of_comparison`]: scores and categories (`difference`), retrieval, latency, cost, calls, each in a
+//! function of its own; what was not measured is a check too (`unmeasured`, `not_known`).
 
 use bench_proto::{
     comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference, Unpaired},
@@ -84,7 +88,7 @@ enum Figure {
     Is(f64),
     /// There is none.
     IsNone,
-    /// So many repeats do not have it, of so many.
+    /// Some repeats do not have it: how many, and of how many.
     Lacks(usize, usize),
 }
 
@@ -396,7 +400,7 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
 /// What the memory system of a run has used of something beside the runner's own figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Own {
-    /// So much, as the meter saw it.
+    /// What the meter saw.
     Metered(f64),
     /// Nothing: it calls no models, or what it calls is among the figures of the runner.
     Nothing,
@@ -421,7 +425,7 @@ impl Own {
 
 /// What of the memory systems themselves can be held against each other.
 enum OfMemories {
-    /// So much of either, where one of them was metered at least.
+    /// The figures of both, where one of them was metered at least.
     Both(f64, f64),
     /// Neither was metered: the runner's figures alone, with what has to be said of that.
     Neither(&'static str),

@@ -26,9 +26,9 @@ use crate::{
 pub enum Sampled {
     /// All: the estimate is a mean.
     Full,
-    /// So many of each bank, the same number of each of its categories: the estimate is weighted.
+    /// A number of questions of each bank, the same of each of its categories: the estimate is weighted.
     PerBank(u64),
-    /// So many for each bank on average, of each category of each bank its share and one at least: weighted.
+    /// A number for each bank on average, of each category of each bank its share and one at least: weighted.
     Share(u64),
 }
 

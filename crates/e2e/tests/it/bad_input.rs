@@ -35,6 +35,16 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
         let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", &set];
         refused(&bench, &args, &["answerer.params holds", "take it out"]);
     }
+    for params in [r#"{"api_base": "https://evil.example"}"#, r#"{"fallbacks": ["o1-pro"]}"#, r#"{"speed": "fast"}"#] {
+        let set = format!("answerer.params={params}");
+        let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", &set];
+        refused(&bench, &args, &["answerer.params holds", "accounts.openai.parameters"]);
+        let name = params.split('"').nth(1).unwrap_or_default();
+        let through = format!("accounts.openai.parameters={name}");
+        refused(&bench, &[&args[..], &["--set", &through]].concat(), &["OPENAI_API_KEY"]);
+    }
+    let several = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:o1-pro,gpt-4o-mini"];
+    refused(&bench, &several, &["o1-pro,gpt-4o-mini", "is no name of one model"]);
     let key = r#"answerer.params={"extra_headers": {"Authorization": "Bearer opensesame123"}}"#;
     let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", key];
     refused(&bench, &args, &["answerer.params.extra_headers.Authorization holds what looks like a key"]);

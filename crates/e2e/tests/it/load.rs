@@ -13,6 +13,7 @@ use bench_load::{
 use bench_testkit::{
     bench::{Bench, Done, signal, wait},
     fakes::Fake,
+    provider::Provider,
 };
 use serde_json::Value;
 
@@ -395,8 +396,10 @@ fn what_makes_no_load_is_refused_before_anything_is_sent() {
     assert_eq!(fake.with(|world| world.requests.len()), 0);
     let control = bench.run(["load", "oracle"]).expect_code(2);
     assert!(control.stderr.contains("is a control"), "{}", control.stderr);
-    let paid = bench.run(["load", "vector", "--set", "vector.model=text-embedding-3-small"]).expect_code(2);
-    assert!(paid.stderr.contains("vector"), "{}", paid.stderr);
+    for system in ["vector", "hybrid", "pgvector"] {
+        let paid = bench.run(["load", system, "--set", "vector.model=text-embedding-3-small"]).expect_code(2);
+        assert!(paid.stderr.contains("vector"), "{}", paid.stderr);
+    }
     assert!(bench.run(["load"]).expect_code(2).stderr.contains("NAME|FILE"));
     let no_baseline = load(&bench, &["--baseline", "nope.json"]).expect_code(2);
     assert!(no_baseline.stderr.contains("nope.json"), "{}", no_baseline.stderr);
@@ -513,4 +516,19 @@ fn a_load_is_gated_at_equal_rates() {
     let other = ["--rate", "80", "--arrivals", "constant", "--seconds", "4", "--baseline", "old/load.json"];
     let refused = load(&bench, &other).expect_code(5);
     assert!(refused.stderr.contains("no rate and no size of banks in common"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_address_that_counts_as_free_is_named_before_it_is_called() {
+    let provider = Provider::start(&[]);
+    let flags =
+        ["--rate", "1", "--seconds", "0.2", "--warm-up", "0", "--drain", "1", "--banks", "1", "--bank-size", "2"];
+    for (system, set) in
+        [("vector", "vector.model=text-embedding-3-small"), ("facts", "facts.model=openai:gpt-4o-mini")]
+    {
+        let short = [&["load", system, "--set", set, "--mix", "recall=1"][..], &flags].concat();
+        let said = provider.bench().run(short).stderr;
+        assert!(said.contains("counts as free because of its address"), "{said}");
+        assert!(said.contains(provider.base_url()), "{said}");
+    }
 }

@@ -65,18 +65,54 @@ fn no_line_is_wider_than_the_terminal() {
         &["archive", "trajectory", "--archive", "kept"],
         &["submit", "--help"],
     ] {
-        let done = narrow.run(args);
-        assert!(done.code <= 1 && !done.stdout.is_empty(), "{args:?}: {}", done.stderr);
-        // a single word, as an address or a hash, stays whole
-        let is_wide = |line: &&str| line.width() > WIDTH && line.trim().contains(' ');
-        let wide: Vec<&str> = done.stdout.lines().filter(is_wide).collect();
-        assert!(wide.is_empty(), "{args:?}: {wide:#?}");
+        fits(&narrow, args, WIDTH);
     }
     let head = narrow.run(["list"]).expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
     assert!(["verdict", "cost", "name"].iter().all(|column| head.contains(column)), "{head}");
+    let question = narrow.questions("before")[0]["question_id"].as_str().expect("an id").to_owned();
     let narrower = narrow.with_env("COLUMNS", "60");
-    for args in [&["list"][..], &["datasets", "list"]] {
-        let shown = narrower.run(args).expect_code(0).stdout;
-        assert!(shown.lines().all(|line| line.width() <= 60), "{args:?}: {shown}");
+    for args in [
+        &["list"][..],
+        &["datasets", "list"],
+        &["report", "before"],
+        &["report", "thrice"],
+        &["show", "before"],
+        &["show", "before", &question],
+        &["trace", "before"],
+        &["trace", "before", &question],
+        &["systems", "try", "bm25"],
+        &["load", "bm25", "--rate", "50", "--seconds", "0.5", "--warm-up", "0.1", "--banks", "2", "--bank-size", "20"],
+    ] {
+        fits(&narrower, args, 60);
+    }
+}
+
+/// What a verb prints is no wider than the terminal; a single word, as an address or a hash, stays whole.
+fn fits(bench: &Bench, args: &[&str], width: usize) {
+    let done = bench.run(args);
+    assert!(done.code <= 1 && !done.stdout.is_empty(), "{args:?}: {}", done.stderr);
+    let is_wide = |line: &&str| line.width() > width && line.trim().contains(' ');
+    let wide: Vec<&str> = done.stdout.lines().filter(is_wide).collect();
+    assert!(wide.is_empty(), "{args:?}: {wide:#?}");
+}
+
+/// What was made from another run, and what came from elsewhere, is told from what a run has measured.
+#[test]
+fn forks_and_imports_are_marked_in_a_narrow_list() {
+    let bench = Bench::new();
+    let _ = bench.run(submit_sim(&["--preset", "quick", "--run-id", "own", "--latency-probe", "off"])).expect_code(0);
+    let fork = ["submit", "--fork", "own", "--from", "judge", "--run-id", "again", "--scorer", "exact"];
+    let _ = bench.run(fork).expect_code(0);
+    let id = bench.questions("own")[0]["question_id"].as_str().expect("an id").to_owned();
+    let line = serde_json::json!({"question_id": id, "answer": "tea", "score": 1});
+    std::fs::write(bench.path().join("answers.jsonl"), line.to_string()).expect("is written");
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--subset", "--run-id", "theirs"];
+    let _ = bench.run(import).expect_code(0);
+    let list = bench.with_env("COLUMNS", WIDTH.to_string()).run(["list"]).expect_code(0).stdout;
+    assert!(list.lines().all(|line| line.width() <= WIDTH), "{list}");
+    for (run, mark) in [("again", Some("fork")), ("theirs", Some("import")), ("own", None)] {
+        let row = list.lines().find(|line| line.trim_start().starts_with(run)).expect("a row");
+        let marks: Vec<&str> = ["fork", "import"].into_iter().filter(|mark| row.contains(mark)).collect();
+        assert_eq!(marks, Vec::from_iter(mark), "{list}");
     }
 }

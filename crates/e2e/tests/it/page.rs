@@ -62,7 +62,7 @@ fn a_person_finds_what_went_wrong() {
             "document.documentElement.dataset.theme = '{theme}'; document.querySelectorAll('#list .row')[1].click();"
         );
         let picture = bench.path().join(format!("report-{theme}.png"));
-        picture_after(&page, &script, 1180, 1500, &picture);
+        picture_after(&page, &script, 1180, 620, &picture);
         let bytes = std::fs::read(&picture).expect("was taken");
         assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 40_000, "{theme}: {} bytes", bytes.len());
         if std::env::var_os("BENCH_BLESS").is_some() {

@@ -475,6 +475,34 @@ fn a_file_of_no_known_form_is_read_with_the_flags_that_its_refusal_names() {
     assert!(forms.contains("\nmem0: ") && forms.contains("llm_score"), "{forms}");
 }
 
+/// Without a word about it all of the last runs have the settings of the run, and are named; where they are fewer, that is said.
+fn check_last(bench: &Bench) {
+    for (baseline, name) in [("last:2", "mean of the last 2"), ("last:9", "mean of the last 2 (9 asked for)")] {
+        let gate = bench.run(["gate", "newest", "--baseline", baseline, "--json"]).json();
+        assert_eq!(gate["baseline"], name);
+        let runs: Vec<[&Value; 3]> = gate["baseline_runs"]
+            .as_array()
+            .expect("its runs")
+            .iter()
+            .map(|run| [&run["id"], &run["name"], &run["differences"]])
+            .collect();
+        let expected = ["again", "wide"].map(|id| [json!(id), json!("nightly"), json!([])]);
+        assert_eq!(runs, expected.each_ref().map(|run| run.each_ref()), "{gate}");
+        assert!(!gate["comparison"]["notes"].to_string().contains("asked for 3 and 10 hits"), "{gate}");
+    }
+    let said = bench.run(["gate", "newest", "--baseline", "last:9"]).stdout;
+    for line in ["again", "wide", "nightly", "9 were asked for"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    // none before it has its settings: those of the newest, which is said
+    let gate = bench.run(["gate", "narrow", "--baseline", "last:3", "--json"]).json();
+    assert_eq!(
+        (&gate["baseline"], &gate["baseline_runs"][0]["id"]),
+        (&json!("mean of the last 1 (3 asked for)"), &json!("wide"))
+    );
+    assert!(gate["comparison"]["notes"].to_string().contains("of other settings (system.top_k)"), "{gate}");
+}
+
 /// What a gate holds a run against is what it says: the same metric, the same cut-off, other runs.
 #[test]
 fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
@@ -517,31 +545,7 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
     assert!(shown.is_some_and(|shown| (shown - both).abs() < 1e-9), "{both}: {}", gate["comparison"]["a"]);
     assert_ne!(score("narrow"), score("again"), "a mean of equal scores would show nothing");
 
-    // without a word about it all of them have the settings of the run, and are named; where they are fewer, that is said
-    for (baseline, name) in [("last:2", "mean of the last 2"), ("last:9", "mean of the last 2 (9 asked for)")] {
-        let gate = bench.run(["gate", "newest", "--baseline", baseline, "--json"]).json();
-        assert_eq!(gate["baseline"], name);
-        let runs: Vec<[&Value; 3]> = gate["baseline_runs"]
-            .as_array()
-            .expect("its runs")
-            .iter()
-            .map(|run| [&run["id"], &run["name"], &run["differences"]])
-            .collect();
-        let expected = ["again", "wide"].map(|id| [json!(id), json!("nightly"), json!([])]);
-        assert_eq!(runs, expected.each_ref().map(|run| run.each_ref()), "{gate}");
-        assert!(!gate["comparison"]["notes"].to_string().contains("asked for 3 and 10 hits"), "{gate}");
-    }
-    let said = bench.run(["gate", "newest", "--baseline", "last:9"]).stdout;
-    for line in ["again", "wide", "nightly", "9 were asked for"] {
-        assert!(said.contains(line), "{line}: {said}");
-    }
-    // none before it has its settings: those of the newest, which is said
-    let gate = bench.run(["gate", "narrow", "--baseline", "last:3", "--json"]).json();
-    assert_eq!(
-        (&gate["baseline"], &gate["baseline_runs"][0]["id"]),
-        (&json!("mean of the last 1 (3 asked for)"), &json!("wide"))
-    );
-    assert!(gate["comparison"]["notes"].to_string().contains("of other settings (system.top_k)"), "{gate}");
+    check_last(&bench);
 
     // the newest run of the name is the run itself
     let refused = bench.run(["gate", "latest", "--baseline", "nightly"]).expect_code(2).stderr;

@@ -14,7 +14,7 @@ use crate::arrows::workspace;
 type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Circles below the rooms that stay: crate, folder, its modules, and why.
-const CIRCLES_BELOW: [(&str, &str, &str, &str); 15] = [
+const CIRCLES_BELOW: [(&str, &str, &str, &str); 14] = [
     (
         "bench-coord",
         "import",
@@ -36,12 +36,6 @@ const CIRCLES_BELOW: [(&str, &str, &str, &str); 15] = [
     ("bench-worker", "metering", "call run", "a metered call is of its run, and the run knows its calls"),
     ("bench-proto", "trace", "attributes bank input tree", "spans of banks are a part of what a trace is built of"),
     ("bench-datasets", "precision_sim", "plot world", "the plot writes into the world that begins it"),
-    (
-        "bench-grading",
-        "judging",
-        "dimensions evidence graded lines ordering reflect rubric single template told",
-        "the list of rubrics stands with the type that each of them makes",
-    ),
     ("bench-meter", "ask", "head names", "one macro makes the members of a body and the list of their names"),
     ("bench-queue", "amqp", "dead topology", "the queue of dead letters is declared as all others are, and with them"),
     ("bench-store", "postgres", "conn pool", "a connection goes back to the pool that it is from"),
@@ -55,7 +49,7 @@ const CIRCLES_BELOW: [(&str, &str, &str, &str); 15] = [
     (
         "bench-systems",
         "adapter",
-        "call code file index items managed mcp mistakes process readiness recalling retaining secrets steps system",
+        "call code file managed mcp process readiness retaining steps system",
         "the operations of the one type `AdapterSystem` stand in a file each",
     ),
     (
@@ -107,7 +101,7 @@ fn no_import_circle_between_the_modules_of_a_folder_but_those_that_are_listed() 
                 let is_listed = |(of, at, modules, _): &(&str, &str, &str, &str)| {
                     let modules: BTreeSet<&str> = modules.split(' ').collect();
                     (*of, *at) == (name.as_str(), folder.as_str())
-                        && circle.iter().all(|m| modules.contains(m.as_str()))
+                        && circle.iter().map(String::as_str).eq(modules.iter().copied())
                 };
                 match CIRCLES_BELOW.iter().position(is_listed) {
                     Some(at) => {
@@ -176,23 +170,28 @@ impl Crate {
             if !this.rooms.contains(*room) {
                 continue;
             }
-            let names = if *name == "*" { this.public_names(room) } else { vec![(*name).to_owned()] };
+            let names = if *name == "*" { this.public_names(&[(*room).to_owned()]) } else { vec![(*name).to_owned()] };
             this.of_rooms.extend(names.into_iter().map(|name| (name, (*room).to_owned())));
         }
         this
     }
 
-    /// Names of what a room makes public, wherever in it.
-    fn public_names(&self, room: &str) -> Vec<String> {
-        let sources = self.modules.iter().filter(|(path, _)| path.first().is_some_and(|first| first == room));
+    /// Names of what a module lets others have, wherever in it.
+    fn public_names(&self, module: &[String]) -> Vec<String> {
+        let sources = self.modules.iter().filter(|(path, _)| path.starts_with(module));
         let lines = sources.flat_map(|(_, source)| source.lines());
-        let words = lines.filter_map(|line| line.strip_prefix("pub ")).map(|line| {
+        let public = |line: &str| {
+            ["pub ", "pub(crate) ", "pub(super) "].iter().find_map(|word| line.strip_prefix(word).map(str::to_owned))
+        };
+        let words = lines.filter_map(public).map(|line| {
             let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-            words.find(|word| {
-                !matches!(*word, "async" | "const" | "enum" | "fn" | "static" | "struct" | "trait" | "type")
-            })
+            words
+                .find(|word| {
+                    !matches!(*word, "async" | "const" | "enum" | "fn" | "static" | "struct" | "trait" | "type")
+                })
+                .map(str::to_owned)
         });
-        words.flatten().map(str::to_owned).collect()
+        words.flatten().collect()
     }
 
     /// Paths that a module names, as they are written.
@@ -261,6 +260,25 @@ impl Crate {
         Some((base, parts.next().filter(|name| *name != "self")))
     }
 
+    /// (module, name that it has brought in from another one) → that one. What a `*` brings in is all that the other lets others have,
+    /// but for names that are brought in by themselves.
+    fn brought_in(&self, imports: &[(&Vec<String>, String)]) -> BTreeMap<(Vec<String>, String), Vec<String>> {
+        let (mut named, mut by_star) = (BTreeMap::new(), BTreeMap::new());
+        for (module, path) in imports {
+            let (Some((of, Some(_))), Some(name)) = (self.leads_to(module, path), path.rsplit("::").next()) else {
+                continue;
+            };
+            if name != "*" {
+                named.insert(((*module).clone(), name.to_owned()), of);
+            } else if !module.starts_with(&of) {
+                let names = self.public_names(&of).into_iter();
+                by_star.extend(names.map(|name| (((*module).clone(), name), of.clone())));
+            }
+        }
+        by_star.extend(named);
+        by_star
+    }
+
     /// Folder below the root → imports between the modules in it. A name that a module has brought in from another one counts as that
     /// one's.
     fn arrows_below(&self) -> BTreeMap<String, Arrows> {
@@ -269,12 +287,7 @@ impl Crate {
             .keys()
             .flat_map(|module| self.paths(module).into_iter().map(move |path| (module, path)))
             .collect();
-        let mut brought_in = BTreeMap::<(Vec<String>, String), Vec<String>>::new();
-        for (module, path) in &imports {
-            if let (Some((of, Some(_))), Some(name)) = (self.leads_to(module, path), path.rsplit("::").next()) {
-                brought_in.insert(((*module).clone(), name.to_owned()), of);
-            }
-        }
+        let brought_in = self.brought_in(&imports);
         let mut below = BTreeMap::<String, Arrows>::new();
         for (module, path) in &imports {
             let Some((mut to, name)) = self.leads_to(module, path) else { continue };
@@ -399,4 +412,19 @@ fn paths_are_found_wherever_they_stand() {
         assert!(paths.iter().any(|found| found == path), "{path}: {paths:?}");
     }
     assert!(!paths.iter().any(|path| path.contains("not") || path.contains('z')), "{paths:?}");
+}
+
+#[test]
+fn a_circle_is_found_through_what_a_star_brings_in() {
+    let module =
+        |path: &[&str], text: &str| (path.iter().map(|part| (*part).to_owned()).collect(), without_tests(text));
+    let modules = BTreeMap::from([
+        module(&[], "mod cli;\n"),
+        module(&["cli"], "mod a;\nmod b;\n\npub use a::*;\npub use b::*;\n"),
+        module(&["cli", "a"], "use super::B;\n\npub struct A(B);\n"),
+        module(&["cli", "b"], "use super::A;\n\npub(crate) struct B;\n"),
+    ]);
+    let this = Crate { modules, rooms: BTreeSet::new(), of_rooms: BTreeMap::new() };
+    let circle = BTreeSet::from(["a", "b"].map(str::to_owned));
+    assert_eq!(circles(&this.arrows_below()["cli"]), BTreeSet::from([circle]));
 }

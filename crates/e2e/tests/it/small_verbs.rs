@@ -238,6 +238,42 @@ fn a_run_under_way_is_not_deleted() {
 }
 
 #[test]
+fn runs_are_listed_by_what_they_are_of_and_a_slip_of_the_hand_is_told() {
+    let bench = Bench::new();
+    for (run, system) in [("one", "bm25"), ("two", "random")] {
+        let _ = bench.run(SMALL.iter().chain(&["--run-id", run, "--system", system, "--tag", "team-a"])).expect_code(0);
+    }
+    let ids = |words: &[&str]| -> Vec<String> {
+        let listed = bench.run([&["list", "--json"][..], words].concat()).expect_code(0).json();
+        listed.as_array().expect("runs").iter().map(|run| run["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(ids(&["--system", "random"]), ["two"]);
+    assert_eq!(ids(&["--system", "bm25", "--tag", "team-a"]), ["one"]);
+    assert!(ids(&["--system", "none"]).is_empty());
+    for (words, said) in [
+        (["--dataset", "locomo-sm"], "did you mean 'locomo-sim'?"),
+        (["--system", "bm52"], "did you mean 'bm25'?"),
+        (["--tag", "taem-a"], "did you mean 'team-a'?"),
+    ] {
+        let nothing = bench.run(["list"].iter().chain(&words)).expect_code(0).stderr;
+        assert!(nothing.contains(said), "{words:?}: {nothing}");
+    }
+    let refused = bench.run(["list", "--tag", ""]).expect_code(2).stderr;
+    assert!(refused.contains("no tag is named") || refused.contains("it is empty"), "{refused}");
+    let _ = bench.run(["rename", "one", "before"]).expect_code(0);
+    let slip = bench.run(["report", "befor"]).expect_code(2).stderr;
+    assert!(slip.contains("did you mean 'before'?") && slip.contains("`bench-coord list` shows all"), "{slip}");
+    let shared = bench.run(["rename", "two", "before", "--json"]).expect_code(0);
+    assert_eq!(shared.json()["name_means"], "two");
+    assert!(shared.stderr.contains("'before' means two, and 'before@2' the one before it"), "{}", shared.stderr);
+    let gone = bench.run(["tag", "one", "nope", "--remove", "--json"]).expect_code(0);
+    assert_eq!(gone.json()["tags"], serde_json::json!(["team-a"]));
+    assert!(gone.stderr.contains("has no tag 'nope'"), "{}", gone.stderr);
+    let forms = bench.run(["import", "--forms", "--json"]).expect_code(0).json();
+    assert!(forms.as_array().is_some_and(|all| all.iter().any(|form| form["name"] == "longmemeval")), "{forms}");
+}
+
+#[test]
 fn only_what_was_wrong_is_asked_again() {
     let provider = Provider::start(&[]);
     let bench = provider.bench();

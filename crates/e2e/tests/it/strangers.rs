@@ -331,7 +331,11 @@ fn a_link_in_a_home_of_a_strange_folder_leads_to_no_file_of_its_reader() {
     }
     let submit =
         ["submit", "--dataset", "locomo-sim", "--max-banks", "2", "--per-bank", "4", "--system", "./mine.yaml"];
-    let _ = bench.run(submit).expect_code(0);
+    let refused = bench.run(submit).expect_code(2);
+    assert!(refused.stderr.contains(".bench/homes leads to"), "{}", refused.stderr);
+    // lists lie elsewhere: who takes the home as it is writes them through no link either
+    let named = bench.command(submit).env("BENCH_HOME", ".bench").output().expect("runs");
+    assert_eq!(named.status.code(), Some(0));
     assert_eq!(fs::read_to_string(&victim).expect("is there"), "precious");
 }
 

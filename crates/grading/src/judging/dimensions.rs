@@ -10,7 +10,7 @@ use bench_proto::{dataset::Gold, metric::MetricSpec};
 use super::{
     Grade, JudgeCall, Next, Program, Replies, Reply, ReplyForm,
     forms::{Grades, in_two_digits},
-    rubric::{JudgeInput, Rubric, sample_input},
+    judge_input::{JudgeInput, Rubric, sample_input},
     told::{case, expected, golds, sample, system},
 };
 use crate::prompts::Messages;

@@ -2,13 +2,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use bench_proto::{
-    dataset::{BankContent, GoldRecord, Session, StreamEntry, Turn},
-    profile::Profile,
-};
+use bench_proto::dataset::{BankContent, GoldRecord, Session, StreamEntry, Turn};
 use serde_json::Value;
-
-use super::rubric;
 
 /// The most characters that a judge is shown: room for a few long messages, and for no haystack. Said in prompts, so that another
 /// number is another hash.
@@ -26,16 +21,10 @@ pub struct Evidence<'a> {
     pub gold: &'a GoldRecord,
 }
 
-/// Notes in the records what judges are shown of their evidence: they can be graded then without the bank. Nothing is noted where no
-/// rubric of the profile shows any.
-pub fn keep_evidence(profile: &Profile, bank: &BankContent, records: &mut [GoldRecord]) {
-    if !rubric::shows_evidence(profile) {
-        return;
-    }
-    for gold in records {
-        let texts = Evidence { bank, gold }.texts();
-        gold.hidden.insert(TEXTS.to_owned(), texts.into());
-    }
+/// Notes in a record what judges are shown of its evidence.
+pub(super) fn keep(bank: &BankContent, gold: &mut GoldRecord) {
+    let texts = Evidence { bank, gold }.texts();
+    gold.hidden.insert(TEXTS.to_owned(), texts.into());
 }
 
 impl Evidence<'_> {
@@ -108,10 +97,11 @@ pub(super) fn sample() -> Evidence<'static> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::profile::OwnRubric;
+    use bench_proto::profile::{OwnRubric, Profile};
     use serde_json::json;
 
     use super::*;
+    use crate::judging::rubric::keep_evidence;
 
     #[test]
     fn messages_stand_in_the_order_of_the_evidence_with_their_speakers() {

@@ -2,7 +2,7 @@
 
 use super::{
     JudgeCall, Next, Program, Replies, ReplyForm, forms,
-    rubric::{JudgeInput, Rubric, sample_input},
+    judge_input::{JudgeInput, Rubric, sample_input},
     told::{case, expected, golds, sample, system},
 };
 use crate::prompts::Messages;

@@ -6,7 +6,7 @@ use bench_proto::{
     profile::Profile,
 };
 
-use super::{Grade, JudgeCall, MOST_CALLS, Next, Replies, evidence::Evidence, rubric::JudgeInput};
+use super::{Grade, JudgeCall, MOST_CALLS, Next, Replies, evidence::Evidence, judge_input::JudgeInput};
 use crate::prompts::ProfileError;
 
 /// What a vote is cast on.

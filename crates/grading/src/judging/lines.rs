@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Grade, JudgeCall, MOST_CALLS, Next, Program, Replies, Reply, ReplyForm, forms,
-    rubric::{JudgeInput, Rubric, object_text, sample_input},
+    judge_input::{JudgeInput, Rubric, object_text, sample_input},
     told::{sample, system},
 };
 use crate::prompts::Messages;

@@ -8,6 +8,7 @@ pub mod dimensions;
 pub mod evidence;
 pub mod forms;
 pub mod graded;
+pub mod judge_input;
 pub mod keys;
 pub mod lenient;
 pub mod lines;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::metric::MetricSpec;
 
-use self::rubric::{JudgeInput, Rubric};
+use self::judge_input::{JudgeInput, Rubric};
 pub use self::{
     reply::{Reply, ReplyError, ReplyForm},
     rubric::{check, texts},

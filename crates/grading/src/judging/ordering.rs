@@ -12,8 +12,8 @@ use bench_proto::dataset::Gold;
 use super::{
     Grade, JudgeCall, MOST_CALLS, Next, Program, Replies, Reply, ReplyForm,
     forms::{Match, in_two_digits},
+    judge_input::{JudgeInput, Rubric, object_text, sample_input},
     lines::lines_of,
-    rubric::{JudgeInput, Rubric, object_text, sample_input},
     told::{sample, system},
 };
 use crate::{prompts::Messages, scorers::beam_order::ordering};

@@ -27,7 +27,7 @@ pub enum Reply {
 #[error("{0}")]
 pub struct ReplyError(pub String);
 
-/// A form of replies.
+/// How the reply to a call is asked for and read; equal names and versions read alike.
 pub trait ReplyForm: std::fmt::Debug + Send + Sync {
     /// Its name in requests and fingerprints.
     fn name(&self) -> &'static str;

@@ -2,7 +2,7 @@
 
 use super::{
     Grade, JudgeCall, Next, Program, Replies, Reply, ReplyForm,
-    rubric::{JudgeInput, Rubric, judge_messages, sample},
+    judge_input::{JudgeInput, Rubric, judge_messages, sample},
 };
 use crate::prompts::Messages;
 

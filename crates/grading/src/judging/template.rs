@@ -9,8 +9,8 @@ use std::{fmt::Write as _, sync::LazyLock};
 
 use super::{
     JudgeCall, Next, Program, Replies, ReplyForm,
+    judge_input::{JudgeInput, Rubric, sample_input},
     lenient::{LENIENT, Lenient},
-    rubric::{JudgeInput, Rubric, sample_input},
     told::sample,
 };
 use crate::prompts::Messages;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     JudgeCall, ReplyForm,
-    rubric::{DATA, JudgeInput, object_text},
+    judge_input::{DATA, JudgeInput, object_text},
 };
 use crate::prompts::Messages;
 

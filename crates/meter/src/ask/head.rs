@@ -3,10 +3,15 @@
 
 use std::fmt;
 
+use bench_models::members::each_member;
 use serde_json::value::RawValue;
 
-use super::{members::each_member, names};
+use super::names::{self, Unlisted};
 use crate::refusal::Rejection;
+
+/// Most members that are not listed here and are held, for its account may let them through; and bytes of the longest name of one.
+const MOST_UNLISTED: usize = 16;
+const LONGEST_UNLISTED: usize = 64;
 
 /// A value where it stands, `null` too; none where it is not said.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
@@ -18,6 +23,8 @@ macro_rules! head {
         #[derive(Debug, Default)]
         pub(super) struct Head<'a> {
             $(pub(super) $member: Raw<'a>,)+
+            /// Members that pass only where the operator of the account lets them through, each once.
+            pub(super) unlisted: Vec<Unlisted>,
         }
 
         /// Names of these members, as bodies have them.
@@ -51,6 +58,7 @@ head!(
     conversation,
     prompt,
     tools,
+    functions,
 );
 
 impl<'a> Head<'a> {
@@ -67,7 +75,10 @@ impl<'a> Head<'a> {
             if refused.is_some() {
                 return;
             }
-            refused = names::check(name, value).err();
+            refused = match names::check(name, value) {
+                Ok(unlisted) => unlisted.and_then(|unlisted| head.note(unlisted).err()),
+                Err(rejection) => Some(rejection),
+            };
             if let Some(place) = head.place(name)
                 && place.replace(value).is_some()
             {
@@ -76,5 +87,17 @@ impl<'a> Head<'a> {
         });
         members.map_err(|error| no_object(&error).quoting(error.classify()))?;
         refused.map_or(Ok(head), Err)
+    }
+
+    /// Keeps a member for whoever knows its account, unless there are too many for that.
+    fn note(&mut self, unlisted: Unlisted) -> Result<(), Rejection> {
+        if self.unlisted.contains(&unlisted) {
+            return Ok(());
+        }
+        if self.unlisted.len() >= MOST_UNLISTED || unlisted.name.len() > LONGEST_UNLISTED {
+            return Err(Rejection::unlisted(&unlisted.name, unlisted.instead, "NAME"));
+        }
+        self.unlisted.push(unlisted);
+        Ok(())
     }
 }

@@ -1,121 +1,70 @@
-//! Names of members that are not passed on: those that name other models than the one that is priced, and those that some readers of
-//! JSON take for a member that the meter has read.
+//! Which members of a body pass: those that the meter reads, those that operations have, and parameters that cost nothing beyond tokens.
+//! All others are its operator's affair, and so is a value that is not known to cost nothing.
 
+use bench_models::parameters;
 use serde_json::value::RawValue;
 
-use super::{
-    head::HEAD,
-    members::{each_element, each_member},
-    prompt::READ,
-};
+use super::{head::HEAD, prompt::READ};
 use crate::refusal::Rejection;
 
-/// What has gateways ask other models or other servers (OpenRouter, LiteLLM), or holds members that they put beside these.
-const ELSEWHERE: [&str; 24] = [
-    "api_base",
-    "api_key",
-    "api_type",
-    "api_version",
-    "base_url",
-    "content_policy_fallbacks",
-    "context_window_fallback_dict",
-    "context_window_fallbacks",
-    "custom_llm_provider",
-    "deployment_id",
-    "engine",
-    "extra_body",
-    "extra_headers",
-    "extra_query",
-    "fallbacks",
-    "headers",
-    "litellm_credential_name",
-    "litellm_params",
-    "model_list",
-    "models",
-    "organization",
-    "preset",
-    "route",
-    "user_config",
+/// What operations have beside what is read here and what all models have: it says what is replied, and costs nothing beyond tokens.
+const OF_OPERATIONS: [&str; 20] = [
+    "anthropic_version",
+    "dimensions",
+    "embedding_type",
+    "embedding_types",
+    "encoding_format",
+    "function_call",
+    "include",
+    "input_type",
+    "late_chunking",
+    "max_tool_calls",
+    "normalize",
+    "normalized",
+    "output_config",
+    "output_dimension",
+    "output_dtype",
+    "output_format",
+    "prediction",
+    "task",
+    "tool_choice",
+    "truncate",
 ];
-
-/// What has a provider or gateway do more than answer (searches of OpenAI, xAI and Alibaba, OpenRouter's plugins, Anthropic's servers of
-/// MCP, Azure's data of one's own), or answer aloud: no price of tokens tells it.
-const BEYOND_TOKENS: [&str; 9] = [
-    "audio",
-    "data_sources",
-    "enable_search",
-    "mcp_servers",
-    "plugins",
-    "search_options",
-    "search_parameters",
-    "web_search",
-    "web_search_options",
-];
-
-/// What multiplies the price of tokens (Anthropic's), and the one value of each that does not.
-const MULTIPLYING: [(&str, &str); 2] = [("inference_geo", r#""global""#), ("speed", r#""standard""#)];
-
-/// What a reply may be made of.
-const MODALITIES: &str = "modalities";
-
-/// What says by which provider a model is served, and may say by which model (Vercel); without capitals.
-const ROUTING: [&str; 3] = ["provider", "provider_options", "provideroptions"];
-
-/// Members of them that name a model.
-const NAMING: [&str; 3] = ["fallbacks", "model", "models"];
-
-/// Values within values that are looked into for them.
-const DEEPEST: u8 = 8;
 
 /// Bytes of the longest name that can be one of these, however it is written.
 const LONGEST: usize = 96;
 
-/// Refuses a member of a body that may not be passed on.
-pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
+/// A member that passes where the operator of the account lets it through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unlisted {
+    pub(crate) name: String,
+    /// What to do in its place.
+    pub(crate) instead: &'static str,
+}
+
+/// What a member of a body needs to pass; nothing, for most.
+///
+/// # Errors
+/// A name that some readers of JSON take for one that is read here.
+pub(super) fn check(name: &str, value: &RawValue) -> Result<Option<Unlisted>, Rejection> {
+    if HEAD.contains(&name) || READ.contains(&name) {
+        return Ok(None);
+    }
     let small = folded(name);
-    let of = |names: &[&'static str]| names.iter().copied().find(|known| *known == small);
-    if let Some(known) = of(HEAD).or_else(|| of(&READ))
-        && known != name
-    {
+    if let Some(known) = HEAD.iter().chain(&READ).copied().find(|known| *known == small) {
         let why = format!("{name}: write it as {known}, some readers of JSON take both for one member");
         return Err(Rejection::unreadable(Some(known), why));
     }
-    if let Some(known) = of(&ELSEWHERE)
-        && value.get() != "null"
-    {
-        let why =
-            format!("{name}: leave it out, a request through the meter is priced by its own model and asks no other");
-        return Err(Rejection::unreadable(Some(known), why));
+    // what asks for nothing costs nothing, whatever it is
+    if matches!(value.get(), "null" | "false" | "[]") || OF_OPERATIONS.contains(&name) {
+        return Ok(None);
     }
-    if let Some(known) = of(&BEYOND_TOKENS)
-        && !is_off(known, value)
-    {
-        let why = format!("{name}: leave it out, the provider charges for it what no count of tokens tells");
-        return Err(Rejection::unreadable(Some(known), why));
-    }
-    if let Some((known, plain)) = MULTIPLYING.into_iter().find(|(known, _)| *known == small)
-        && value.get() != "null"
-        && value.get() != plain
-    {
-        let why = format!("{name}: leave it out, the provider charges more for it than the price of its tokens");
-        return Err(Rejection::unreadable(Some(known), why));
-    }
-    if small == MODALITIES && !is_text_alone(value) {
-        let why = format!("{name}: ask for text alone, sounds and pictures have prices of their own");
-        return Err(Rejection::unreadable(Some(MODALITIES), why));
-    }
-    if let Some(known) = of(&ROUTING)
-        && names_a_model(value, 0)
-    {
-        let why = format!("{name}: leave the models in it out, a request through the meter asks its own model alone");
-        return Err(Rejection::unreadable(Some(known), why));
-    }
-    Ok(())
+    Ok(parameters::check(name, value).err().map(|instead| Unlisted { name: name.to_owned(), instead }))
 }
 
 /// A name as readers see it that make no difference between capitals and small letters: to some, two letters beyond ASCII are small
 /// ones of it. Empty where it is too long to matter.
-pub(super) fn folded(name: &str) -> String {
+fn folded(name: &str) -> String {
     if name.len() > LONGEST {
         return String::new();
     }
@@ -127,49 +76,6 @@ pub(super) fn folded(name: &str) -> String {
     name.chars().map(small).collect()
 }
 
-/// Whether a member of [`BEYOND_TOKENS`] asks for nothing.
-fn is_off(known: &str, value: &RawValue) -> bool {
-    let (mut members, mut modes, mut are_off) = (0, 0, true);
-    let read = each_member(value.get().as_bytes(), |name, value| {
-        members += 1;
-        if folded(name) == "mode" {
-            modes += u32::from(name == "mode");
-            are_off &= value.get() == r#""off""#;
-        }
-    });
-    match known {
-        _ if matches!(value.get(), "null" | "[]" | "false") => true,
-        "plugins" | "search_options" => read.is_ok() && members == 0,
-        // xAI's: without a mode it searches where it finds that it should
-        "search_parameters" => read.is_ok() && modes > 0 && are_off,
-        _ => false,
-    }
-}
-
-/// Whether modalities are said in which a reply is text and nothing else.
-fn is_text_alone(value: &RawValue) -> bool {
-    let mut is_text = true;
-    let listed = each_element(value, |kind| is_text &= kind.get() == r#""text""#);
-    value.get() == "null" || (listed.is_ok() && is_text)
-}
-
-/// Whether a member anywhere in a value names a model. What is too deep may.
-fn names_a_model(value: &RawValue, depth: u8) -> bool {
-    let (json, mut is_named) = (value.get(), false);
-    let read = match json.as_bytes().first() {
-        Some(b'{' | b'[') if depth == DEEPEST => return true,
-        Some(b'{') => each_member(json.as_bytes(), |name, value| {
-            is_named |= match NAMING.contains(&folded(name).as_str()) {
-                true => value.get() != "null",
-                false => names_a_model(value, depth + 1),
-            };
-        }),
-        Some(b'[') => each_element(value, |part| is_named |= names_a_model(part, depth + 1)),
-        _ => return false,
-    };
-    is_named || read.is_err()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -177,6 +83,7 @@ mod tests {
     use super::*;
     use crate::ask::head::Head;
 
+    /// What a body is refused for, whoever its account is.
     fn refused(body: &str) -> Option<String> {
         let rejection = Head::read(body.as_bytes()).err()?;
         assert_eq!(rejection.status.as_u16(), 400, "{body}");
@@ -185,36 +92,36 @@ mod tests {
         Some(format!("{} {}", said["error"]["param"], said["error"]["message"]))
     }
 
+    /// Members of a body that need the word of an operator.
+    fn unlisted(body: &str) -> Vec<String> {
+        let head = Head::read(body.as_bytes()).unwrap_or_else(|refused| panic!("{body}: {refused:?}"));
+        head.unlisted.into_iter().map(|member| member.name).collect()
+    }
+
     #[test]
     fn other_models_than_the_priced_one_are_not_passed_on() {
         for (body, name) in [
             (r#"{"model":"m","models":["m","gpt-5-pro"]}"#, "models"),
             (r#"{"model":"m","models":null,"models":["gpt-5-pro"]}"#, "models"),
             (r#"{"model":"m","models":["gpt-5-pro"],"models":null}"#, "models"),
-            (r#"{"model":"m","m\u006fdels":[]}"#, "models"),
-            (r#"{"model":"m","MODELS":["gpt-5-pro"]}"#, "models"),
+            (r#"{"model":"m","m\u006fdels":["m"]}"#, "models"),
+            (r#"{"model":"m","MODELS":["gpt-5-pro"]}"#, "MODELS"),
             (r#"{"model":"m","route":"fallback"}"#, "route"),
             (r#"{"model":"m","fallbacks":[{"model":"gpt-5-pro"}]}"#, "fallbacks"),
-            (r#"{"model":"m","context_window_fallbacks":[]}"#, "context_window_fallbacks"),
+            (r#"{"model":"m","context_window_fallbacks":["gpt-5-pro"]}"#, "context_window_fallbacks"),
             (r#"{"model":"m","extra_body":{"models":["gpt-5-pro"]}}"#, "extra_body"),
             (r#"{"model":"m","preset":"dear"}"#, "preset"),
-            (r#"{"model":"m","web_search_options":{}}"#, "web_search_options"),
-            (r#"{"model":"m","plugins":[{"id":"web"}]}"#, "plugins"),
-            (r#"{"model":"m","Search_Parameters":{"mode":"on"}}"#, "search_parameters"),
             (r#"{"model":"m","provider":{"models":["gpt-5-pro"]}}"#, "provider"),
             (r#"{"model":"m","api_base":"https://evil.example"}"#, "api_base"),
-            (r#"{"model":"m","Base_URL":"https://evil.example"}"#, "base_url"),
+            (r#"{"model":"m","Base_URL":"https://evil.example"}"#, "Base_URL"),
             (r#"{"model":"m","api_key":"x"}"#, "api_key"),
             (r#"{"model":"m","user_config":{"model_list":[]}}"#, "user_config"),
             (r#"{"model":"m","extra_headers":{"x":"y"}}"#, "extra_headers"),
-            (r#"{"model":"m","providerOptions":{"gateway":{"models":["gpt-5-pro"]}}}"#, "provideroptions"),
+            (r#"{"model":"m","providerOptions":{"gateway":{"models":["gpt-5-pro"]}}}"#, "providerOptions"),
+            (r#"{"model":"m","safety_model":"guard"}"#, "safety_model"),
+            (r#"{"model":"m","lora":[{"id":0,"scale":1}]}"#, "lora"),
         ] {
-            let said = refused(body).unwrap_or_else(|| panic!("passes: {body}"));
-            assert!(said.starts_with(&format!("\"{name}\"")), "{said}");
-        }
-        for (depth, is_refused) in [(8, false), (9, true), (500, true)] {
-            let deep = format!(r#"{{"provider":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
-            assert_eq!(refused(&deep).is_some(), is_refused, "{depth}: what is not looked into is not passed on");
+            assert_eq!(unlisted(body), [name], "{body}");
         }
     }
 
@@ -232,6 +139,7 @@ mod tests {
         }
         assert!(refused(r#"{"model":"m","Model":null}"#).is_some());
         assert!(refused("[]").is_some() && refused("{\"a\":").is_some());
+        assert_eq!(unlisted(r#"{"model":"m","Seed":7,"TOP_P":0.5}"#), ["Seed", "TOP_P"], "who reads them is not known");
     }
 
     #[test]
@@ -239,49 +147,65 @@ mod tests {
         for (body, name) in [
             (r#"{"model":"m","mcp_servers":[{"type":"url","url":"https://a.example"}]}"#, "mcp_servers"),
             (r#"{"model":"m","enable_search":true}"#, "enable_search"),
-            (r#"{"model":"m","search_options":{"forced_search":true}}"#, "search_options"),
-            (r#"{"model":"m","search_options":{"a":null}}"#, "search_options"),
-            (r#"{"model":"m","search_options":true}"#, "search_options"),
-            (r#"{"model":"m","plugins":{"id":"web"}}"#, "plugins"),
-            (r#"{"model":"m","search_parameters":{}}"#, "search_parameters"),
-            (r#"{"model":"m","search_parameters":{"mode":"auto"}}"#, "search_parameters"),
+            (r#"{"model":"m","search_options":{}}"#, "search_options"),
+            (r#"{"model":"m","plugins":[{"id":"web"}]}"#, "plugins"),
+            (r#"{"model":"m","Search_Parameters":{"mode":"on"}}"#, "Search_Parameters"),
             (r#"{"model":"m","search_parameters":{"mode":"off","mode":"on"}}"#, "search_parameters"),
-            (r#"{"model":"m","search_parameters":{"mode":"off","Mode":"on"}}"#, "search_parameters"),
-            (r#"{"model":"m","search_parameters":{"Mode":"off"}}"#, "search_parameters"),
-            (r#"{"model":"m","web_search_options":{"mode":"off"}}"#, "web_search_options"),
+            (r#"{"model":"m","web_search_options":{}}"#, "web_search_options"),
             (r#"{"model":"m","data_sources":[{"type":"azure_search"}]}"#, "data_sources"),
             (r#"{"model":"m","audio":{"voice":"a","format":"wav"}}"#, "audio"),
             (r#"{"model":"m","modalities":["text","audio"]}"#, "modalities"),
-            (r#"{"model":"m","Modalities":["image"]}"#, "modalities"),
-            (r#"{"model":"m","modalities":"audio"}"#, "modalities"),
+            (r#"{"model":"m","Modalities":["image"]}"#, "Modalities"),
             (r#"{"model":"m","speed":"fast"}"#, "speed"),
             (r#"{"model":"m","inference_geo":"us"}"#, "inference_geo"),
+            (r#"{"model":"m","container":"c_1"}"#, "container"),
+            (r#"{"model":"m","context_management":{"edits":[{"type":"compact_20260112"}]}}"#, "context_management"),
+            (
+                r#"{"model":"m","context_management":[{"type":"compaction","compact_threshold":1}]}"#,
+                "context_management",
+            ),
+            (r#"{"model":"m","compaction":{"type":"enabled"}}"#, "compaction"),
+            (r#"{"model":"m","use_beam_search":true}"#, "use_beam_search"),
+            (r#"{"model":"m","n_predict":100000}"#, "n_predict"),
+            (r#"{"model":"m","deferred":true}"#, "deferred"),
+            (r#"{"model":"m","chat_template":"{{ messages }}"}"#, "chat_template"),
+            (r#"{"model":"m","metadata":{"guardrails":["bedrock"]}}"#, "metadata"),
+            (r#"{"model":"m","num_retries":9}"#, "num_retries"),
+            (r#"{"model":"m","what_comes_next_year":{}}"#, "what_comes_next_year"),
         ] {
-            let said = refused(body).unwrap_or_else(|| panic!("passes: {body}"));
-            assert!(said.starts_with(&format!("\"{name}\"")), "{said}");
-        }
-        for body in [
-            r#"{"model":"m","speed":"standard","inference_geo":"global","enable_search":false,"mcp_servers":[]}"#,
-            r#"{"model":"m","search_options":{},"plugins":{ },"search_parameters":{"mode":"off","return_citations":false}}"#,
-            r#"{"model":"m","search_options":[],"plugins":false,"search_parameters":null}"#,
-            r#"{"model":"m","speed":null,"modalities":null,"audio":null,"api_base":null,"data_sources":[]}"#,
-        ] {
-            assert_eq!(refused(body), None, "{body}");
+            assert_eq!(unlisted(body), [name], "{body}");
         }
     }
 
     #[test]
-    fn everything_else_passes() {
+    fn what_is_known_and_what_asks_for_nothing_passes() {
         for body in [
             r#"{"model":"m","messages":[{"role":"user","content":"x","Model":"y","models":["z"]}],"n":2,"stream":true}"#,
-            r#"{"model":"m","provider":{"order":["a","b"],"allow_fallbacks":false,"sort":"price"}}"#,
+            r#"{"model":"m","provider":{"order":["a","b"],"allow_fallbacks":false,"sort":"price"},"usage":{"include":true}}"#,
             r#"{"model":"m","provider":"openai","models":null,"fallbacks":null,"plugins":[],"web_search_options":null}"#,
             r#"{"model":"m","modalities":["text"],"metadata":{"route":"a"},"tools":[{"function":{"name":"models"}}]}"#,
+            r#"{"model":"m","speed":"standard","inference_geo":"global","enable_search":false,"mcp_servers":[]}"#,
+            r#"{"model":"m","speed":null,"modalities":null,"audio":null,"api_base":null,"data_sources":[]}"#,
+            r#"{"model":"m","temperature":0,"seed":7,"top_k":40,"repetition_penalty":1.1,"guided_json":{"type":"object"}}"#,
+            r#"{"model":"m","input":"x","dimensions":256,"encoding_format":"base64","input_type":"query","truncate":"END"}"#,
+            r#"{"model":"m","output_config":{"effort":"low"},"thinking":{"type":"adaptive"},"tool_choice":{"type":"auto"}}"#,
+            r#"{"model":"m","context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}}"#,
             r#"{}"#,
         ] {
-            assert_eq!(refused(body), None, "{body}");
+            assert_eq!(unlisted(body), Vec::<String>::new(), "{body}");
         }
-        let long = format!(r#"{{"{}":1}}"#, "MODEL".repeat(100));
-        assert_eq!(refused(&long), None);
+    }
+
+    #[test]
+    fn names_without_end_are_refused_and_not_held() {
+        let bodies = [
+            format!(r#"{{"{}":1}}"#, "MODEL".repeat(100)),
+            format!("{{{}}}", (0..100).map(|n| format!(r#""x{n}":1"#)).collect::<Vec<_>>().join(",")),
+        ];
+        for body in bodies {
+            assert!(refused(&body).is_some_and(|said| said.contains("leave it out")), "{body}");
+        }
+        let again = format!("{{{}}}", vec![r#""x":1"#; 100].join(","));
+        assert_eq!(unlisted(&again), ["x"]);
     }
 }

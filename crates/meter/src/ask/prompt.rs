@@ -6,7 +6,10 @@
 
 use std::fmt;
 
-use bench_models::tokens::{Encoding, TOKENS_PER_MESSAGE, TOKENS_PER_REPLY, TOKENS_PER_SCHEMA};
+use bench_models::{
+    members::each_member,
+    tokens::{Encoding, TOKENS_PER_MESSAGE, TOKENS_PER_REPLY, TOKENS_PER_SCHEMA},
+};
 use memchr::memmem;
 use serde::{
     Deserializer,
@@ -14,7 +17,6 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::members::each_member;
 use crate::address::Operation;
 
 /// A picture of the largest size that providers take without making it smaller.
@@ -25,7 +27,7 @@ pub(super) const READ: [&str; 9] =
     ["functions", "input", "instructions", "messages", "prompt", "response_format", "system", "text", "tools"];
 
 /// Members of a body that are no part of its prompt, whatever they hold. Numbers and switches are none either.
-const SETTINGS: [&str; 30] = [
+const SETTINGS: [&str; 29] = [
     "context_management",
     "conversation",
     "encoding_format",
@@ -35,7 +37,6 @@ const SETTINGS: [&str; 30] = [
     "metadata",
     "modalities",
     "model",
-    "models",
     "previous_response_id",
     "prompt_cache_key",
     "prompt_cache_options",
@@ -91,11 +92,13 @@ pub(super) struct Counted {
     pub(super) tokens: u64,
     /// It has a file or document that lies elsewhere, or may have one: nobody knows its size.
     pub(super) is_elsewhere: bool,
+    /// What stands in the place of a picture is none: a sound or a video has another number of tokens.
+    pub(super) is_no_picture: bool,
 }
 
 /// Tokens of a request's prompt, or their upper bound. A body that cannot be read has as many as bytes.
 pub(super) fn count(operation: Operation, encoding: Encoding, body: &[u8]) -> Counted {
-    let unread = Counted { tokens: body.len() as u64, is_elsewhere: true };
+    let unread = Counted { tokens: body.len() as u64, is_elsewhere: true, is_no_picture: false };
     if operation == Operation::Models {
         return Counted::default();
     }
@@ -194,6 +197,7 @@ impl Tally {
 
     /// A picture's data and what stands beside it.
     fn picture(&mut self, raw: &RawValue) {
+        self.counted.is_no_picture |= !is_picture(raw);
         if text_of(raw).is_some() {
             return;
         }
@@ -401,6 +405,7 @@ impl<'a> Frame<'a> {
             if data == Some(name) {
                 tally.picture(value);
             } else {
+                tally.counted.is_no_picture |= name == "image_url" && !is_picture(value);
                 tally.counted.is_elsewhere |= is_elsewhere(name, value);
                 tally.within(value, depth);
             }
@@ -440,6 +445,37 @@ fn is_elsewhere(name: &str, value: &RawValue) -> bool {
     });
     found |= has_url_as_data && (says_another || !says_text);
     found || (members.is_err() && value.get().starts_with('['))
+}
+
+/// Whether what stands in the place of a picture can be one: its data, said to be of a picture, or an address on the web.
+fn is_picture(value: &RawValue) -> bool {
+    if let Some(text) = text_of(value) {
+        return is_picture_at(&text);
+    }
+    let mut is_one = true;
+    let members = each_member(value.get().as_bytes(), |name, value| {
+        let text = text_of(value);
+        let is_said = |holds: fn(&str) -> bool| text.as_deref().map_or(value.get() == "null", holds);
+        is_one &= match name.to_ascii_lowercase().as_str() {
+            "url" => is_said(is_picture_at),
+            // without a scheme it is base64, of the type that stands beside it
+            "data" => is_said(|data| !data.get(..LONGEST_NAME).unwrap_or(data).contains(':') || is_picture_at(data)),
+            "format" | "media_type" | "mime_type" | "mimetype" => is_said(is_picture_type),
+            _ => true,
+        };
+    });
+    value.get() == "null" || (members.is_ok() && is_one)
+}
+
+/// Whether an address is that of a picture's data, or one on the web.
+fn is_picture_at(address: &str) -> bool {
+    let begins = |with: &str| address.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
+    ["data:image/", "http://", "https://"].into_iter().any(begins)
+}
+
+/// Whether a type of data is one of pictures.
+fn is_picture_type(kind: &str) -> bool {
+    matches!(kind, "gif" | "jpeg" | "jpg" | "png" | "webp") || kind.starts_with("image/")
 }
 
 /// Whether a text in the place of data is the address of it.

@@ -58,10 +58,11 @@ fn what_cannot_be_read_is_refused() {
         r#"{"model":"a","stream":1}"#,
         r#"{"model":"a","stream":true,"stream":false}"#,
         r#"{"model":"a","background":true}"#,
-        r#"{"model":"a","models":["a","b"]}"#,
         r#"{"model":"a","Model":"b"}"#,
-        r#"{"model":"a","fallbacks":["b"]}"#,
         r#"{"model":"a","tools":[{"type":"web_search"}]}"#,
+        r#"{"model":"a","functions":[{"googleSearch":{}}]}"#,
+        r#"{"model":"a","functions":[],"functions":[{"name":"f"}]}"#,
+        r#"{"model":"a","prompt":{"id":"pmpt_1"}}"#,
         r#"{"model":"a"} {"#,
     ] {
         let rejection = ask("chat/completions", body).expect_err(body);
@@ -69,11 +70,64 @@ fn what_cannot_be_read_is_refused() {
     }
     let kept = r#"{"model":"a","prompt":{"id":"pmpt_1"}}"#;
     assert!(ask("responses", kept).is_err(), "what the provider keeps may name tools");
+    let video = json!({"type": "image_url", "image_url": {"url": "data:video/mp4;base64,AAAA"}});
+    let video = json!({"model": "a", "messages": [{"role": "user", "content": [video]}]}).to_string();
+    assert!(ask("chat/completions", &video).is_err(), "a video has more tokens than a picture");
     assert!(ask("completions", r#"{"model":"a","prompt":["b"]}"#).is_ok());
     let long = json!({"model": "m".repeat(LONGEST_MODEL + 1)}).to_string();
     assert!(ask("chat/completions", &long).is_err());
     let target = address::read("/m/r/v1/embeddings").expect("a path");
     assert!(Asked::read(target, None, &HeaderMap::new(), Bytes::from_static(b"{\"model\":\"\xff\"}")).is_err());
+}
+
+#[test]
+fn p34_one_model_is_asked_by_a_name_that_asks_for_nothing_else() {
+    let read = |path: &str, model: &str| {
+        let body = json!({"model": model, "messages": []}).to_string();
+        Asked::read(address::read(path).expect("a path"), None, &HeaderMap::new(), Bytes::from(body))
+    };
+    for several in [
+        "openai/gpt-5-pro,openai/gpt-4o-mini",
+        "gpt-4o-mini, gpt-5-pro",
+        "gpt-4o mini",
+        "gpt-4o-mini\n",
+        "openai/gpt-4o:online",
+        "openai/gpt-4o:Online",
+        "@preset/dear",
+        "openai/gpt-4o@preset/dear",
+        "openai/o1-pro@Preset/gpt-4o-mini",
+    ] {
+        let encoded: String = several.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let azure = format!("/m/r/openai/deployments/{encoded}/chat/completions");
+        let of_body = read("/m/r/v1/chat/completions", several).expect_err(several);
+        let (_, said) = of_body.written(crate::refusal::Form::OpenAi);
+        let said: serde_json::Value = serde_json::from_slice(&said).expect("json");
+        assert_eq!((of_body.status.as_u16(), &said["error"]["param"]), (400, &json!("model")), "{several}");
+        // of a control character the path is nowhere
+        if let Some(target) = address::read(&azure) {
+            let body = Bytes::from_static(br#"{"model":"m","messages":[]}"#);
+            assert!(Asked::read(target, None, &HeaderMap::new(), body).is_err(), "{azure}");
+        }
+    }
+    for one in ["openai/gpt-4o:free", "claude-3-5-sonnet@20241022", "ft:gpt-4o-mini:o::1", "llama3.1:8b", "online"] {
+        assert!(read("/m/r/v1/chat/completions", one).is_ok(), "{one}");
+    }
+}
+
+#[test]
+fn p34_what_is_not_listed_is_the_affair_of_the_account() {
+    let asked = chat(r#"{"model":"m","seed":7,"models":["m","n"],"models":["m","n"],"n_predict":9,"ttl":null}"#);
+    let through = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        asked.check_parameters(&names, "mine").err().map(|refusal| match refusal {
+            Refusal::UnknownParameter { name, account, .. } if account == "mine" => name,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(through(&[]).as_deref(), Some("models"));
+    assert_eq!(through(&["Models", "n_predict"]).as_deref(), Some("models"));
+    assert_eq!(through(&["models"]).as_deref(), Some("n_predict"));
+    assert_eq!(through(&["models", "n_predict"]), None);
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! Tools that a request brings: those that the client runs cost the tokens that tell of them. What the provider runs itself (a search
 //! of the web, a machine for code, a picture) has a price of its own, which no count of tokens tells, and may name further models.
 
+use bench_models::members::{each_element, each_member};
 use serde_json::value::RawValue;
 
-use super::{
-    head::Raw,
-    members::{each_element, each_member},
-    names::folded,
-};
+use super::head::Raw;
 use crate::refusal::Rejection;
 
 /// Types of tools that the client runs.
@@ -19,54 +16,82 @@ const NO_LIST: &str = "expected a list of objects";
 /// Begins of the types of Anthropic's tools that the client runs; a date is behind them.
 const OF_CLIENT_DATED: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
 
-/// Refuses tools that the provider runs.
-pub(super) fn check(tools: Raw<'_>) -> Result<(), Rejection> {
+/// What tells of a tool that the client runs. Gateways take a type away and go by what is left (`googleSearch`), so nothing else may
+/// stand beside it.
+const MEMBERS: [&str; 18] = [
+    "cache_control",
+    "custom",
+    "defer_loading",
+    "description",
+    "display_height_px",
+    "display_number",
+    "display_width_px",
+    "eager_input_streaming",
+    "enable_zoom",
+    "format",
+    "function",
+    "input_examples",
+    "input_schema",
+    "max_characters",
+    "name",
+    "parameters",
+    "strict",
+    "type",
+];
+
+/// Refuses tools that the provider runs, among those of a member of the body.
+pub(super) fn check(member: &'static str, tools: Raw<'_>) -> Result<(), Rejection> {
     let Some(tools) = tools.filter(|tools| tools.get() != "null") else { return Ok(()) };
-    let refuse = |why: &str| Rejection::unreadable(Some("tools"), format!("tools: {why}"));
+    let refuse = |why: &str| Rejection::unreadable(Some(member), format!("{member}: {why}"));
     let mut refused = None;
     let listed = each_element(tools, |tool| {
-        if refused.is_some() {
-            return;
-        }
-        match kind(tool) {
-            Err(why) => refused = Some(refuse(why)),
-            Ok(kind) if !is_of_client(&kind) => {
-                let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
-                refused = Some(refuse(&format!(
-                    "'{shown}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of \
-                     the types function and custom, and Anthropic's that the client runs: leave it out"
-                )));
-            }
-            Ok(_) => {}
+        if refused.is_none() {
+            refused = check_tool(tool).err().map(|why| refuse(&why));
         }
     });
     listed.map_err(|_| refuse(NO_LIST))?;
     refused.map_or(Ok(()), Err)
 }
 
-fn is_of_client(kind: &str) -> bool {
-    OF_CLIENT.contains(&kind) || OF_CLIENT_DATED.iter().any(|begin| kind.starts_with(begin))
-}
-
-/// The type of a tool; Anthropic's may leave it out of those that have a name.
-fn kind(tool: &RawValue) -> Result<String, &'static str> {
-    let (mut types, mut said, mut is_named) = (0_u32, None, false);
+/// What is wrong with a tool.
+fn check_tool(tool: &RawValue) -> Result<(), String> {
+    let (mut types, mut said, mut is_named, mut foreign) = (0_u32, None, false, None);
     let members = each_member(tool.get().as_bytes(), |name, value| {
-        if folded(name) == "type" {
+        if name == "type" {
             types += 1;
-            said = (name == "type").then_some(value);
+            said = Some(value);
+        } else if value.get() != "null" {
+            is_named |= matches!(name, "custom" | "function" | "name");
+            if !MEMBERS.contains(&name) {
+                foreign.get_or_insert_with(|| name.to_owned());
+            }
         }
-        is_named |= matches!(name, "function" | "name");
     });
     members.map_err(|_| NO_LIST)?;
-    if types > 1 || (types == 1 && said.is_none()) {
-        return Err("say type once, in small letters: readers of JSON differ in which of several they believe");
+    if types > 1 {
+        return Err("say type once: readers of JSON differ in which of several they believe".to_owned());
     }
-    match said.filter(|value| value.get() != "null") {
-        Some(kind) => serde_json::from_str(kind.get()).map_err(|_| "the type of each must be a text"),
-        None if is_named => Ok("custom".to_owned()),
-        None => Err("each needs a type or a name"),
+    let kind = match said.filter(|value| value.get() != "null") {
+        Some(kind) => serde_json::from_str(kind.get()).map_err(|_| "the type of each must be a text")?,
+        None => "custom".to_owned(),
+    };
+    let run_by = |what: &str| {
+        let shown: String = what.chars().filter(|c| !c.is_control()).take(40).collect();
+        format!(
+            "'{shown}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of the \
+             types function and custom, and Anthropic's that the client runs, with nothing beside what tells of them: leave it out"
+        )
+    };
+    match foreign {
+        _ if !is_of_client(&kind) => Err(run_by(&kind)),
+        Some(foreign) => Err(run_by(&foreign)),
+        None if !is_named => Err("each needs a name, or what its type is called with one in it".to_owned()),
+        None => Ok(()),
     }
+}
+
+fn is_of_client(kind: &str) -> bool {
+    OF_CLIENT.contains(&kind) || OF_CLIENT_DATED.iter().any(|begin| kind.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -77,13 +102,19 @@ mod tests {
     use crate::ask::head::Head;
 
     fn refused(tools: &str) -> Option<String> {
-        let body = format!(r#"{{"model":"m","tools":{tools}}}"#);
-        let rejection = check(Head::read(body.as_bytes()).expect("is read").tools).err()?;
-        assert_eq!(rejection.status.as_u16(), 400, "{body}");
-        let (_, said) = rejection.written(crate::refusal::Form::OpenAi);
-        let said: Value = serde_json::from_slice(&said).expect("json");
-        assert_eq!(said["error"]["param"], "tools", "{said}");
-        said["error"]["message"].as_str().map(str::to_owned)
+        let body = format!(r#"{{"model":"m","tools":{tools},"functions":{tools}}}"#);
+        let head = Head::read(body.as_bytes()).expect("is read");
+        let said = [("tools", head.tools), ("functions", head.functions)].map(|(member, tools)| {
+            let rejection = check(member, tools).err()?;
+            assert_eq!(rejection.status.as_u16(), 400, "{body}");
+            let (_, said) = rejection.written(crate::refusal::Form::OpenAi);
+            let said: Value = serde_json::from_slice(&said).expect("json");
+            assert_eq!(said["error"]["param"], member, "{said}");
+            Some(said["error"]["message"].as_str()?.replacen(member, "tools", 1))
+        });
+        let [of_tools, of_functions] = said;
+        assert_eq!(of_tools, of_functions, "gateways take both for one");
+        of_tools
     }
 
     #[test]
@@ -116,8 +147,26 @@ mod tests {
             r#"[{"type":"web_search","type":"function"}]"#,
             r#"[{"type":"function","Type":"web_search"}]"#,
             r#"[{"Type":"web_search","name":"x"}]"#,
+            r#"[{"type":"function"}]"#,
+            r#"[{"type":"custom","description":"x"}]"#,
+            r#"[{"type":"function","function":null}]"#,
         ] {
             assert!(refused(tools).is_some(), "{tools}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_tool_is_no_way_to_another_one() {
+        for (tools, name) in [
+            (r#"[{"type":"function","googleSearch":{}}]"#, "googleSearch"),
+            (r#"[{"type":"function","function":{"name":"f"},"enterpriseWebSearch":{}}]"#, "enterpriseWebSearch"),
+            (r#"[{"name":"f","description":"x"},{"name":"g","code_execution":{}}]"#, "code_execution"),
+            (r#"[{"type":"computer_20250124","name":"computer","urlContext":{}}]"#, "urlContext"),
+            (r#"[{"name":"f","Name":"g"}]"#, "Name"),
+            (r#"[{"type":"function","name":"f","server_url":"https://evil.example"}]"#, "server_url"),
+        ] {
+            let said = refused(tools).unwrap_or_else(|| panic!("passes: {tools}"));
+            assert!(said.starts_with(&format!("tools: '{name}' is run by the provider")), "{said}");
         }
     }
 
@@ -128,7 +177,9 @@ mod tests {
             "[]",
             r#"[{"type":"function","function":{"name":"web_search","parameters":{"type":"object"}}}]"#,
             r#"[{"type":"function","name":"f"},{"type":"custom","name":"g"}]"#,
-            r#"[{"name":"f","input_schema":{"type":"object"}},{"type":null,"name":"g"}]"#,
+            r#"[{"name":"f","input_schema":{"type":"object"}},{"type":null,"name":"g","googleSearch":null}]"#,
+            r#"[{"name":"f","description":"x","parameters":{"type":"object"},"strict":true}]"#,
+            r#"[{"type":"custom","name":"g","format":{"type":"text"},"cache_control":{"type":"ephemeral"}}]"#,
             r#"[{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]"#,
             r#"[{"type":"computer_20250124","name":"c"},{"type":"memory_20250818","name":"memory"}]"#,
         ] {

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    books::{FOREIGN_KEY, meter},
+    ledger::{FOREIGN_KEY, meter},
     scripted::{STREAM, Scripted, Step, chunk, exchange, reply, request},
 };
 
@@ -46,7 +46,7 @@ async fn a_client_that_does_not_read_is_not_read_for_and_has_its_time() {
     }
     // what lies in the buffers of four sockets
     assert!(first < 32 << 20, "{first}");
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.ended, told.client_left), (Ended::CutByClient, true));
 }
 
@@ -67,7 +67,7 @@ async fn heads_and_bodies_that_do_not_come_have_their_time() {
     let _ = long.write_all(head.as_bytes()).await;
     let said = until_closed(&mut long).await;
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
-    assert!(upstream.requests().is_empty() && meter.books.seen().asked.is_empty());
+    assert!(upstream.requests().is_empty() && meter.ledger.seen().asked.is_empty());
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn bytes_of_all_requests_together_have_a_bound() {
         let text = text.clone();
         async move { exchange(address, &text).await.status }
     });
-    while meter.books.seen().sent == 0 {
+    while meter.ledger.seen().sent == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // room for a length that is said is waited for; it is not the client who was slow
@@ -141,7 +141,7 @@ async fn who_has_no_key_of_the_run_takes_no_room() {
         let said = until_closed(&mut stream).await;
         assert!(said.starts_with("HTTP/1.1 401"), "{said}");
     }
-    assert_eq!(meter.books.seen().asked.len(), 1, "nothing else was read");
+    assert_eq!(meter.ledger.seen().asked.len(), 1, "nothing else was read");
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn the_time_for_a_body_begins_when_there_is_room() {
     let text = request("/m/run-1/v1/embeddings", "", body.as_bytes());
     let (address, first) = (meter.address, text.clone());
     let first = tokio::spawn(async move { exchange(address, &first).await.status });
-    while meter.books.seen().sent == 0 {
+    while meter.ledger.seen().sent == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let mut second = TcpStream::connect(address).await.expect("connects");
@@ -177,7 +177,7 @@ async fn a_reply_beyond_the_bound_passes_and_is_not_kept_and_its_use_is_told() {
     let sent = br#"{"model":"m","input":"x"}"#;
     let got = exchange(meter.address, &request("/m/run-1/v1/embeddings", "", sent)).await;
     assert!(got.body == body.as_bytes(), "it passes whole");
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.usage.map(|usage| usage.prompt), told.counted_here, told.reply), (Some(5), false, None));
 }
 

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    books::{meter, meter_to, real_key},
+    ledger::{meter, meter_to, real_key},
     scripted::{STREAM, Scripted, Step, chunk, exchange, reply, request},
 };
 
@@ -53,9 +53,9 @@ async fn a_provider_that_breaks_off_is_a_cut_for_the_client_too() {
         if !has_status {
             assert_eq!(got.json()["error"]["code"], "provider_cut");
         }
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert!(is_cut(&told.ended), "{:?}", told.ended);
-        assert_eq!((told.status, meter.books.seen().sent), (if has_status { 200 } else { 0 }, 1));
+        assert_eq!((told.status, meter.ledger.seen().sent), (if has_status { 200 } else { 0 }, 1));
     }
 }
 
@@ -65,7 +65,7 @@ async fn words_of_a_cut_stream_are_counted() {
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
     assert_eq!(got.body, WORDS.as_bytes());
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     let usage = told.usage.expect("counted");
     assert_eq!((usage.prompt, usage.completion, told.counted_here), (9, 2, true));
 }
@@ -78,7 +78,7 @@ async fn a_stream_that_ends_before_its_reply_or_says_that_it_failed_is_cut() {
         let meter = meter(&upstream.base(), MeterSettings::default()).await;
         let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
         assert_eq!(got.body, events.as_bytes());
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert!(matches!(&told.ended, Ended::CutByProvider(cause) if cause.contains(why)), "{:?}", told.ended);
     }
 }
@@ -88,7 +88,7 @@ async fn a_cut_behind_the_end_of_a_stream_costs_nothing_more() {
     let upstream = Scripted::start(vec![say(format!("{STREAM}{}", chunk(&format!("{WORDS}{END}"))))]).await;
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     exchange(meter.address, &request(CHAT, "", BODY)).await;
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!(
         (told.ended, told.counted_here, told.usage.map(|usage| usage.prompt)),
         (Ended::Complete, false, Some(9))
@@ -107,14 +107,14 @@ async fn silence_has_an_end() {
     let meter = meter_to(base(&waiting), MeterSettings::default()).await;
     let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
     assert_eq!((got.status, got.json()["error"]["code"].as_str()), (504, Some("provider_timeout")));
-    assert!(is_cut(&meter.books.only().await.ended));
+    assert!(is_cut(&meter.ledger.only().await.ended));
 
     let halting =
         Scripted::start(vec![say(format!("{STREAM}{}", chunk(WORDS))), Step::Wait(Duration::from_secs(60))]).await;
     let meter = meter_to(base(&halting), MeterSettings::default()).await;
     let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
     assert_eq!((got.status, got.body.as_slice()), (200, WORDS.as_bytes()));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert!(is_cut(&told.ended) && told.usage.is_some_and(|usage| usage.completion == 2), "{told:?}");
 }
 
@@ -126,7 +126,7 @@ async fn a_provider_that_is_not_there_was_not_reached() {
     let meter = meter(&format!("http://{nobody}/v1"), MeterSettings::default()).await;
     let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
     assert_eq!((got.status, got.json()["error"]["code"].as_str()), (502, Some("provider_not_reached")));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert!(matches!(&told.ended, Ended::NotReached(how) if how.contains("refused")), "{:?}", told.ended);
     assert!(!String::from_utf8_lossy(&got.body).contains(&nobody.to_string()), "addresses are nobody's business");
 }
@@ -138,16 +138,16 @@ async fn what_a_client_leaves_is_read_to_its_end() {
     let upstream = Scripted::start(stream).await;
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 60).await;
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.ended, told.client_left, told.counted_here), (Ended::Complete, true, false));
     assert_eq!(told.usage.map(|usage| (usage.prompt, usage.completion)), Some((9, 2)));
 
     // one that leaves before anything has come
     let body = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#;
     let late = Scripted::start(vec![wait, say(reply("200 OK", "content-type: application/json\r\n", body))]).await;
-    let meter = crate::books::meter(&late.base(), MeterSettings::default()).await;
+    let meter = crate::ledger::meter(&late.base(), MeterSettings::default()).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.ended, told.client_left, told.usage.map(|usage| usage.prompt)), (Ended::Complete, true, Some(9)));
 }
 
@@ -163,7 +163,7 @@ async fn reading_on_has_bounds() {
         let upstream = Scripted::start(steps).await;
         let meter = meter(&upstream.base(), settings).await;
         leave_after(meter.address, &request(CHAT, "", BODY), 60).await;
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert_eq!((&told.ended, told.client_left, told.counted_here), (&Ended::CutByClient, true, true));
         assert!(told.usage.is_some_and(|usage| usage.completion >= 2), "{told:?}");
     }
@@ -172,7 +172,7 @@ async fn reading_on_has_bounds() {
     let linger = |ms: u64| MeterSettings { linger: Duration::from_millis(ms), ..MeterSettings::default() };
     let meter = meter(&silent.base(), linger(100)).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((&told.ended, told.client_left), (&Ended::CutByClient, true), "it may have answered yet");
     assert_eq!((told.status, told.usage), (0, None));
     // one that has had all of its time hangs
@@ -181,7 +181,7 @@ async fn reading_on_has_bounds() {
     upstream.first_byte = Duration::from_millis(80);
     let meter = meter_to(upstream, linger(10_000)).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert!(matches!(&told.ended, Ended::CutByProvider(how) if how.contains("no answer")), "it hangs: {told:?}");
     assert_eq!((told.status, told.client_left, told.usage), (0, true, None));
 }
@@ -197,12 +197,12 @@ async fn a_meter_that_stops_lets_requests_end_and_settles_them() {
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     let address = meter.address;
     let asking = tokio::spawn(async move { exchange(address, &request(CHAT, "", BODY)).await });
-    while meter.books.seen().sent == 0 {
+    while meter.ledger.seen().sent == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let books = meter.stop().await;
+    let ledger = meter.stop().await;
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
-    assert_eq!(books.seen().settled.iter().map(|told| told.ended.clone()).collect::<Vec<_>>(), [Ended::Complete]);
+    assert_eq!(ledger.seen().settled.iter().map(|told| told.ended.clone()).collect::<Vec<_>>(), [Ended::Complete]);
     assert!(asking.await.expect("ends").body.ends_with(b"data: [DONE]\n\n"));
 }
 
@@ -222,13 +222,13 @@ async fn what_a_meter_does_not_live_to_see_is_uncertain() {
     // what has come is on its way to the client
     tokio::time::sleep(Duration::from_millis(100)).await;
     let begun = Instant::now();
-    let books = meter.stop().await;
+    let ledger = meter.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(5), "it waits no longer than it may");
     assert_eq!(asking.await.expect("ends"), WORDS.as_bytes());
-    while books.seen().uncertain == 0 {
+    while ledger.seen().uncertain == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(books.seen().settled.len(), 0);
+    assert_eq!(ledger.seen().settled.len(), 0);
 }
 
 #[tokio::test]
@@ -245,9 +245,9 @@ async fn a_meter_in_a_hurry_drops_what_is_in_flight_and_has_told_of_it_when_it_e
     tokio::time::sleep(Duration::from_millis(100)).await;
     let begun = Instant::now();
     meter.hurry.cancel();
-    let books = meter.stop().await;
+    let ledger = meter.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(5), "it waits for nobody");
-    assert_eq!(books.seen().uncertain, 1);
-    assert!(books.seen().settled.is_empty());
+    assert_eq!(ledger.seen().uncertain, 1);
+    assert!(ledger.seen().settled.is_empty());
     assert_eq!(asking.await.expect("ends"), WORDS.as_bytes());
 }

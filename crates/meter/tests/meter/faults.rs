@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bench_meter::{Ended, FaultKind, Faults, MeterSettings, StoredReply};
 
 use crate::{
-    books::meter,
+    ledger::meter,
     scripted::{Scripted, exchange, reply, request},
 };
 
@@ -25,9 +25,9 @@ async fn a_status_on_purpose_is_told_as_a_provider_would_and_marked() {
         let meter = meter(&upstream.base(), with(faults)).await;
         let got = exchange(meter.address, &embedding(0)).await;
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)));
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert_eq!((told.fault, told.ended), (Some(FaultKind::Status(status)), Ended::Refused(status)));
-        assert_eq!((meter.books.seen().sent, upstream.requests().len(), told.usage), (0, 0, None));
+        assert_eq!((meter.ledger.seen().sent, upstream.requests().len(), told.usage), (0, 0, None));
     }
 }
 
@@ -38,7 +38,7 @@ async fn slow_is_later_and_whole() {
     let begun = Instant::now();
     assert_eq!(exchange(meter.address, &embedding(0)).await.status, 200);
     assert!(begun.elapsed() >= Duration::from_millis(120));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.fault, told.ended), (Some(FaultKind::Slow), Ended::Complete));
     assert!(told.latency < Duration::from_millis(120), "the provider was not slow: {:?}", told.latency);
 }
@@ -69,13 +69,13 @@ async fn stored_replies_change_nothing_of_the_faults_that_equal_runs_meet() {
         let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", "{}")).await;
         let meter = meter(&upstream.base(), with("429=0.3,500=0.2,slow=0.4")).await;
         if is_stored {
-            meter.books.store(StoredReply::json("{}".into()));
+            meter.ledger.store(StoredReply::json("{}".into()));
         }
         let mut met = Vec::new();
         for n in 0..30 {
             met.push(exchange(meter.address, &embedding(n)).await.status);
         }
-        let faults: Vec<_> = meter.books.settled(30).await.into_iter().map(|told| told.fault).collect();
+        let faults: Vec<_> = meter.ledger.settled(30).await.into_iter().map(|told| told.fault).collect();
         assert!(faults.contains(&Some(FaultKind::Slow)), "one from the store is slow too: {faults:?}");
         assert!(met.contains(&429) && met.contains(&500) && met.contains(&200), "{met:?}");
         assert_eq!(upstream.requests().is_empty(), is_stored);

@@ -2,10 +2,10 @@
 
 #![allow(missing_docs, reason = "tests")]
 
-mod books;
 mod bounds;
 mod cuts;
 mod faults;
+mod ledger;
 mod passing;
 mod refusals;
 mod scripted;

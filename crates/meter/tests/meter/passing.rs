@@ -4,12 +4,12 @@ use bench_meter::{Ended, MeterSettings, Paths, StoredReply, Tokens, Upstream};
 use serde_json::json;
 
 use crate::{
-    books::{REAL_KEY, meter, meter_to, real_key},
+    ledger::{REAL_KEY, meter, meter_to, real_key},
     scripted::{Scripted, exchange, reply, request, streamed},
 };
 
 /// A body that no writer of JSON would write.
-const ODD: &str = "{ \"model\" :\t\"gpt-4o\",\n  \"unknown\": {\"b\":1, \"a\": [1.0, 1e2]},\"messages\":[{\"content\":\"h\\u00e9llo \\/ \u{e9}\",\"role\":\"user\"}] , \"temperature\":0 }\n\n";
+const ODD: &str = "{ \"model\" :\t\"gpt-4o\",\n  \"logit_bias\": {\"b\":1, \"a\": [1.0, 1e2]},\"messages\":[{\"content\":\"h\\u00e9llo \\/ \u{e9}\",\"role\":\"user\"}] , \"temperature\":0 }\n\n";
 const COMPLETION: &str = "{\"id\":\"c\",  \"model\":\"gpt-4o-2024\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\"},\"finish_reason\":\"stop\"}],\n\"odd\": 1.50,\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"total_tokens\":11,\"prompt_tokens_details\":{\"cached_tokens\":4}},\"service_tier\":\"default\"}\n";
 
 #[tokio::test]
@@ -38,14 +38,14 @@ async fn bodies_are_equal_byte_for_byte_and_the_use_is_told() {
     assert_eq!((came.header("openai-organization"), came.header("te")), (None, None));
     assert!(!came.head.contains("token-1"));
 
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     let usage = Tokens { prompt: 9, completion: 2, cached: 4, ..Tokens::default() };
     assert_eq!((told.usage, told.counted_here, told.ended, told.status), (Some(usage), false, Ended::Complete, 200));
     assert_eq!((told.model.as_str(), told.service_tier.as_deref()), ("gpt-4o-2024", Some("default")));
     assert_eq!(told.reply.as_deref(), Some(COMPLETION.as_bytes()), "it is cacheable");
     assert!(told.to_first_byte.is_some_and(|first| first <= told.latency) && !told.client_left);
     let noted = ("run-1".to_owned(), Some("conv-26".to_owned()), Some(3), "token-1".to_owned(), "gpt-4o".to_owned());
-    assert_eq!(meter.books.seen().asked, [noted]);
+    assert_eq!(meter.ledger.seen().asked, [noted]);
 }
 
 #[tokio::test]
@@ -90,9 +90,39 @@ async fn each_operation_tells_its_use() {
         let got = exchange(meter.address, &request(&format!("/m/run-1/v1/{path}"), "", body.as_bytes())).await;
         assert_eq!(got.body, replied.as_bytes(), "{path}");
         assert_eq!(upstream.requests()[0].body, body.as_bytes(), "{path}");
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert_eq!((told.usage, told.counted_here, told.ended), (Some(expected), false, Ended::Complete), "{path}");
     }
+}
+
+#[tokio::test]
+async fn p34_a_parameter_that_nobody_here_knows_passes_where_its_operator_lets_it_through() {
+    const BODY: &str = r#"{"model":"m","messages":[],"chat_template":"{{ messages }}","speed":"fast"}"#;
+    let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", COMPLETION)).await;
+    let text = request("/m/run-1/v1/chat/completions", "", BODY.as_bytes());
+    let to = |parameters: &[&str]| {
+        let mut to = Upstream::new(upstream.base(), real_key());
+        to.parameters = parameters.iter().map(|&name| name.to_owned()).collect();
+        to
+    };
+    for (let_through, param) in [
+        (&[][..], "chat_template"),
+        (&["chat_template"][..], "speed"),
+        (&["CHAT_TEMPLATE", "speed"][..], "chat_template"),
+    ] {
+        let meter = meter_to(to(let_through), MeterSettings::default()).await;
+        let got = exchange(meter.address, &text).await;
+        assert_eq!((got.status, got.json()["error"]["param"].as_str()), (400, Some(param)), "{let_through:?}");
+        let said = got.json()["error"]["message"].to_string();
+        assert!(said.contains("leave it out") && said.contains(".parameters"), "{said}");
+        let seen = meter.ledger.seen();
+        assert_eq!((seen.sent, seen.uncertain, seen.refused.len()), (0, 0, 1), "nothing left, and it is counted");
+    }
+    assert!(upstream.requests().is_empty());
+    let meter = meter_to(to(&["speed", "chat_template"]), MeterSettings::default()).await;
+    assert_eq!(exchange(meter.address, &text).await.status, 200);
+    let [came] = &upstream.requests()[..] else { panic!("one request") };
+    assert_eq!(came.body, BODY.as_bytes());
 }
 
 #[tokio::test]
@@ -103,7 +133,7 @@ async fn the_list_of_models_passes_and_costs_nothing() {
     let got = exchange(meter.address, text).await;
     assert_eq!((got.status, got.body.as_slice()), (200, b"{\"data\":[]}".as_slice()));
     assert!(upstream.requests()[0].head.starts_with("GET /v1/models HTTP/1.1"));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.usage, told.ended), (None, Ended::Complete));
 }
 
@@ -132,7 +162,7 @@ async fn azure_and_anthropic_get_the_key_in_their_own_header() {
         let [came] = &upstream.requests()[..] else { panic!("one request") };
         assert!(came.head.starts_with(expected), "{}", came.head);
         assert_eq!((came.header(name), came.header("authorization")), (Some(REAL_KEY), None));
-        assert_eq!(meter.books.only().await.ended, Ended::Complete);
+        assert_eq!(meter.ledger.only().await.ended, Ended::Complete);
     }
 }
 
@@ -155,7 +185,7 @@ async fn a_use_that_is_not_told_or_cannot_be_true_is_counted_here() {
         let meter = meter(&upstream.base(), MeterSettings::default()).await;
         let sent = br#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello world"}]}"#;
         exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", sent)).await;
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         let counted = Tokens { prompt: 2 + 4 + 3, completion: 2, ..Tokens::default() };
         assert_eq!(
             (told.usage, told.counted_here, told.doubted.is_some()),
@@ -179,7 +209,7 @@ async fn what_is_no_reply_is_told_and_passes() {
         let sent = br#"{"model":"m","messages":[],"temperature":0}"#;
         let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", sent)).await;
         assert_eq!((got.status, got.body.as_slice()), (200, body.as_bytes()));
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert_eq!((told.usage, told.ended, told.reply), (None, ended, None), "{body}");
     }
 }
@@ -206,7 +236,7 @@ async fn errors_and_redirects_pass_as_they_are_but_for_a_key_that_they_show() {
         if let Some((name, value)) = headers.split_once(": ") {
             assert_eq!(got.header(name).as_deref(), value.lines().next());
         }
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert_eq!((told.status, told.ended, told.usage, told.reply), (code, Ended::Refused(code), None, None));
         assert_eq!(told.retry_after.map(|wait| wait.as_secs()), wait);
         assert_eq!(told.error.as_deref(), Some(expected.as_bytes()));
@@ -236,7 +266,7 @@ async fn a_key_in_a_reply_of_success_or_its_headers_is_hidden_too() {
         let got = exchange(meter.address, &text).await;
         assert_eq!(String::from_utf8_lossy(&got.body), starred(body));
         assert!(!got.head.contains(REAL_KEY) && got.header("x-sent").is_none(), "{}", got.head);
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         let kept = told.reply.or(told.error).expect("kept");
         assert_eq!(String::from_utf8_lossy(&kept), starred(body), "nor is it kept");
     }
@@ -276,7 +306,7 @@ async fn keys_of_a_base_url_are_hidden_in_errors_replies_streams_and_headers() {
         assert_eq!(String::from_utf8_lossy(&got.body), starred(body));
         assert!(!got.head.contains(IN_PATH) && !got.head.contains(IN_QUERY), "{}", got.head);
         assert_eq!(got.header("location"), None);
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         let kept = told.reply.or(told.error).expect("kept");
         assert_eq!(String::from_utf8_lossy(&kept), starred(body), "nor is it kept");
     }
@@ -319,13 +349,13 @@ async fn no_client_leads_a_gateway_elsewhere() {
 async fn a_stored_reply_needs_no_provider() {
     let upstream = Scripted::saying("").await;
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
-    meter.books.store(StoredReply::json(COMPLETION.into()));
+    meter.ledger.store(StoredReply::json(COMPLETION.into()));
     let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", ODD.as_bytes())).await;
     assert_eq!((got.status, got.body.as_slice()), (200, COMPLETION.as_bytes()));
     assert_eq!(got.header("content-type").as_deref(), Some("application/json"));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.ended, told.usage.map(|usage| usage.prompt)), (Ended::Stored, Some(9)));
-    assert_eq!((meter.books.seen().sent, upstream.requests().len()), (0, 0));
+    assert_eq!((meter.ledger.seen().sent, upstream.requests().len()), (0, 0));
 }
 
 #[tokio::test]
@@ -336,7 +366,7 @@ async fn a_compressed_reply_that_nobody_asked_for_passes_unread() {
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     let got = exchange(meter.address, &request("/m/run-1/v1/embeddings", "", br#"{"model":"m","input":"x"}"#)).await;
     assert_eq!((got.body.as_slice(), got.header("content-encoding").as_deref()), (body.as_bytes(), Some("gzip")));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     assert_eq!((told.usage, told.ended), (None, Ended::Complete));
 }
 

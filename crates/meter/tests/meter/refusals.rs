@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench_meter::{MeterSettings, Paths, Refusal, Upstream};
 
 use crate::{
-    books::{FOREIGN_KEY, REAL_KEY, meter, meter_to, real_key},
+    ledger::{FOREIGN_KEY, REAL_KEY, meter, meter_to, real_key},
     scripted::{Scripted, exchange, reply, request},
 };
 
@@ -30,7 +30,7 @@ async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent()
         (Refusal::Stopped("resume it".to_owned()), 403, "run_stopped"),
         (Refusal::Unavailable("no store".to_owned()), 503, "meter_unavailable"),
     ] {
-        meter.books.refuse(Some(refusal.clone()));
+        meter.ledger.refuse(Some(refusal.clone()));
         let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{refusal:?}");
         assert_eq!(got.header("retry-after"), (refusal == busy).then(|| "3".to_owned()).or(got.header("retry-after")));
@@ -39,10 +39,10 @@ async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent()
         assert!(!String::from_utf8_lossy(&got.body).contains(REAL_KEY));
         // each once, and only what somebody has to do something about
         let lasts = matches!(code, "model_not_allowed" | "model_not_found" | "unknown_bank");
-        let told: Vec<&str> = meter.books.seen().refused.drain(..).map(|(code, _)| code).collect();
+        let told: Vec<&str> = meter.ledger.seen().refused.drain(..).map(|(code, _)| code).collect();
         assert_eq!(told, if lasts { vec![code; 2] } else { vec![] }, "{refusal:?}");
     }
-    assert_eq!((upstream.requests().len(), meter.books.seen().sent), (0, 0));
+    assert_eq!((upstream.requests().len(), meter.ledger.seen().sent), (0, 0));
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn who_asks_how_the_meter_is_needs_no_key_and_reaches_nothing_else() {
         assert_ne!(exchange(meter.address, &ask(&format!("POST {path}"))).await.status, 200, "{path}");
         assert_ne!(exchange(meter.address, &ask(&format!("GET {path}/m/run-1"))).await.status, 200, "{path}");
     }
-    assert!(upstream.requests().is_empty() && meter.books.seen().asked.is_empty(), "nobody was asked");
+    assert!(upstream.requests().is_empty() && meter.ledger.seen().asked.is_empty(), "nobody was asked");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn what_cannot_be_forwarded_is_not() {
         ([without_key.as_bytes(), BODY].concat(), 401, "invalid_api_key"),
         (request(CHAT, "", b"no json"), 400, "invalid_request"),
         (request(CHAT, "", b"{}"), 400, "invalid_request"),
-        (request(CHAT, "", br#"{"model":"small","models":["small","large"]}"#), 400, "invalid_request"),
+        (request(CHAT, "", br#"{"model":"small,large","messages":[]}"#), 400, "invalid_request"),
         (request(CHAT, "", br#"{"model":"small","Model":"large"}"#), 400, "invalid_request"),
         (request(CHAT, "", br#"{"model":"small","max_tokens":-1}"#), 400, "invalid_request"),
         (request(CHAT, "", br#"{"model":"small","tools":[{"type":"web_search"}]}"#), 400, "invalid_request"),
@@ -105,11 +105,11 @@ async fn what_cannot_be_forwarded_is_not() {
             "unknown_url" => text.starts_with(b"POST /m/run-1/"),
             _ => matches!(status, 400 | 413 | 415),
         };
-        let told: Vec<&str> = meter.books.seen().refused.drain(..).map(|(code, _)| code).collect();
+        let told: Vec<&str> = meter.ledger.seen().refused.drain(..).map(|(code, _)| code).collect();
         assert_eq!(told, if is_of_run { vec![code] } else { vec![] }, "{shown}");
     }
     assert_eq!(upstream.requests().len(), 0);
-    assert!(meter.books.seen().asked.is_empty(), "nobody was asked");
+    assert!(meter.ledger.seen().asked.is_empty(), "nobody was asked");
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn who_has_no_key_of_a_run_is_counted_for_none_whatever_the_body() {
         let got = exchange(meter.address, head.as_bytes()).await;
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{path} {headers}");
     }
-    assert!(meter.books.seen().refused.is_empty() && upstream.requests().is_empty());
+    assert!(meter.ledger.seen().refused.is_empty() && upstream.requests().is_empty());
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn what_is_kept_of_a_body_that_cannot_be_read_has_nothing_of_it() {
     ] {
         let got = exchange(meter.address, &request(CHAT, "", body.as_bytes())).await;
         assert_eq!(got.status, 400, "{body}");
-        let (code, why) = meter.books.seen().refused.pop().expect("is told");
+        let (code, why) = meter.ledger.seen().refused.pop().expect("is told");
         let kept = format!("the body is no JSON object that can be read: {kind}");
         assert_eq!((code, why), ("invalid_request", kept), "{body}");
     }
@@ -163,7 +163,7 @@ async fn what_has_no_address_at_its_provider_is_told_to_whoever_counts() {
     {
         let got = exchange(meter.address, &request(path, "", BODY)).await;
         assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)));
-        let seen = meter.books.seen();
+        let seen = meter.ledger.seen();
         let told: Vec<&str> = seen.refused.iter().map(|(code, _)| *code).collect();
         assert_eq!((told, seen.asked.len(), seen.sent, seen.uncertain), (vec![code], 1, 0, 0));
     }

@@ -4,7 +4,7 @@ use bench_meter::{Ended, MeterSettings, Tokens};
 use bench_sim::{Sim, SimConfig};
 use serde_json::{Value, json};
 
-use crate::books::{Running, meter};
+use crate::ledger::{Running, meter};
 
 async fn post(client: &reqwest::Client, base: &str, path: &str, body: &Value) -> (u16, Vec<u8>) {
     let request =
@@ -50,7 +50,7 @@ async fn bodies_are_those_of_the_simulator_and_its_ledger_is_the_sum_of_what_is_
         assert_eq!(expected.0, 200, "{}", String::from_utf8_lossy(&expected.1));
         assert_eq!(String::from_utf8_lossy(&got.1), String::from_utf8_lossy(&expected.1), "{path} {body}");
     }
-    let told = meter.books.settled(bodies().len()).await;
+    let told = meter.ledger.settled(bodies().len()).await;
     assert!(told.iter().all(|told| told.ended == Ended::Complete && !told.counted_here && told.usage.is_some()));
     let sum = sum(&meter);
     let (stats, other) = (behind.stats(), direct.stats());
@@ -60,7 +60,7 @@ async fn bodies_are_those_of_the_simulator_and_its_ledger_is_the_sum_of_what_is_
 }
 
 fn sum(meter: &Running) -> Tokens {
-    meter.books.seen().settled.iter().filter_map(|told| told.usage).fold(Tokens::default(), |sum, usage| Tokens {
+    meter.ledger.seen().settled.iter().filter_map(|told| told.usage).fold(Tokens::default(), |sum, usage| Tokens {
         prompt: sum.prompt + usage.prompt,
         completion: sum.completion + usage.completion,
         cached: sum.cached + usage.cached,

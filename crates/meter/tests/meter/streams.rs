@@ -3,7 +3,7 @@
 use bench_meter::{Ended, MeterSettings, Tokens, Upstream};
 
 use crate::{
-    books::{meter, meter_to, real_key},
+    ledger::{meter, meter_to, real_key},
     scripted::{Scripted, exchange, request, streamed},
 };
 
@@ -40,7 +40,7 @@ async fn the_use_is_asked_for_and_taken_out_again_wherever_pieces_end() {
         let sent =
             "{\"model\":\"gpt-4o\", \"stream\": true,\"messages\":[],\"stream_options\":{\"include_usage\":true}}";
         assert_eq!(upstream.requests()[0].body, sent.as_bytes());
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         let usage = Tokens { prompt: 9, completion: 2, ..Tokens::default() };
         assert_eq!((told.usage, told.counted_here, told.ended), (Some(usage), false, Ended::Complete), "{size}");
         assert_eq!(told.model, "gpt-4o-x");
@@ -55,7 +55,7 @@ async fn a_client_that_asks_itself_gets_every_byte() {
     let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", body.as_bytes())).await;
     assert_eq!(got.body, asked_for().as_bytes());
     assert_eq!(upstream.requests()[0].body, body.as_bytes());
-    assert_eq!(meter.books.only().await.usage.map(|usage| usage.prompt), Some(9));
+    assert_eq!(meter.ledger.only().await.usage.map(|usage| usage.prompt), Some(9));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_server_that_takes_no_such_wish_is_not_asked_and_its_words_are_counted
     let meter = meter_to(settings, MeterSettings::default()).await;
     let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", WITHOUT.as_bytes())).await;
     assert_eq!((got.body.as_slice(), upstream.requests()[0].body.as_slice()), (events.as_bytes(), WITHOUT.as_bytes()));
-    let told = meter.books.only().await;
+    let told = meter.ledger.only().await;
     let usage = told.usage.expect("counted");
     assert!(told.counted_here && usage.prompt >= 3 && (3..12).contains(&usage.completion), "{usage:?}");
 }
@@ -84,7 +84,7 @@ async fn responses_and_messages_tell_their_use_in_their_events() {
             let got = exchange(meter.address, &request(&format!("/m/run-1/v1/{path}"), "", body.as_bytes())).await;
             assert_eq!(got.body, events.as_bytes(), "{path}");
             assert_eq!(upstream.requests()[0].body, body.as_bytes(), "{path} is not asked");
-            let told = meter.books.only().await;
+            let told = meter.ledger.only().await;
             let usage = Tokens { prompt: 7, completion: 3, cached: 1, cache_write: written, cache_write_1h: 0 };
             assert_eq!((told.usage, told.counted_here, told.ended), (Some(usage), false, Ended::Complete), "{path}");
             assert_eq!(told.model, "r-1");
@@ -107,7 +107,7 @@ async fn a_response_that_fails_in_its_stream_is_no_answer() {
         let body = br#"{"model":"m","stream":true}"#;
         let got = exchange(meter.address, &request("/m/run-1/v1/responses", "", body)).await;
         assert_eq!(got.body, events.as_bytes(), "it passes as it came");
-        let told = meter.books.only().await;
+        let told = meter.ledger.only().await;
         assert!(matches!(&told.ended, Ended::CutByProvider(cause) if cause == why), "{told:?}");
         assert_eq!((told.status, told.model.as_str()), (200, "r-1"));
     }
@@ -120,7 +120,7 @@ async fn an_event_beyond_the_bound_passes_and_the_use_is_found_behind_it() {
     let meter = meter(&upstream.base(), MeterSettings { most_event_bytes: 4096, ..MeterSettings::default() }).await;
     let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", WITHOUT.as_bytes())).await;
     assert_eq!(got.body, format!("{long}{DONE}").as_bytes());
-    assert_eq!(meter.books.only().await.usage.map(|usage| usage.completion), Some(2));
+    assert_eq!(meter.ledger.only().await.usage.map(|usage| usage.completion), Some(2));
 }
 
 #[tokio::test]
@@ -129,5 +129,5 @@ async fn replies_are_kept_as_they_came_where_that_is_wished() {
     let upstream = Scripted::saying(streamed(&events, usize::MAX)).await;
     let meter = meter(&upstream.base(), MeterSettings { keep_replies: true, ..MeterSettings::default() }).await;
     exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", WITHOUT.as_bytes())).await;
-    assert_eq!(meter.books.only().await.reply.as_deref(), Some(events.as_bytes()));
+    assert_eq!(meter.ledger.only().await.reply.as_deref(), Some(events.as_bytes()));
 }

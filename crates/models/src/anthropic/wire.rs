@@ -5,13 +5,16 @@ use serde_json::Value;
 
 use crate::{
     ChatReply, ChatRequest, MessageRole,
-    capabilities::{is_parameter, max_tokens_of, takes_forced_tools},
+    capabilities::{max_tokens_of, takes_forced_tools},
+    parameters::is_sent,
 };
 
 /// The body of a request.
 pub(super) struct WireRequest<'a> {
     pub(super) model: &'a str,
     pub(super) request: &'a ChatRequest,
+    /// Names of parameters that the account lets through beside the known ones.
+    pub(super) let_through: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -46,7 +49,7 @@ struct TextFormat<'a> {
 
 impl Serialize for WireRequest<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { model, request } = self;
+        let Self { model, request, let_through } = self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", model)?;
         let texts = |role: MessageRole| request.messages.iter().filter(move |message| message.role == role);
@@ -57,7 +60,7 @@ impl Serialize for WireRequest<'_> {
         let messages: Vec<WireMessage<'_>> =
             texts(MessageRole::User).map(|message| WireMessage { role: "user", content: &message.text }).collect();
         map.serialize_entry("messages", &messages)?;
-        for (name, value) in request.params.iter().filter(|(name, _)| is_parameter(name)) {
+        for (name, value) in request.params.iter().filter(|(name, value)| is_sent(name, value, let_through)) {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&request.params).is_none() {
@@ -109,12 +112,42 @@ struct Usage {
     cache_creation: Option<CacheCreation>,
     output_tokens: u64,
     service_tier: Option<String>,
+    /// The calls that were made for the reply, this one among them, where it took more than one: what stands above is of the last alone.
+    iterations: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CacheCreation {
     ephemeral_1h_input_tokens: u64,
+}
+
+impl Usage {
+    /// Tokens of a kind: of all calls, where they are told and come to more than those of the last.
+    fn of_all(&self, kind: &str, of_last: u64) -> u64 {
+        let told = self.iterations.as_array().into_iter().flatten().filter_map(|call| call.get(kind)?.as_u64());
+        told.fold(0, u64::saturating_add).max(of_last)
+    }
+
+    fn written(&self) -> u64 {
+        self.of_all("cache_creation_input_tokens", self.cache_creation_input_tokens.unwrap_or(0))
+    }
+
+    fn written_1h(&self) -> u64 {
+        self.cache_creation.as_ref().map_or(0, |written| written.ephemeral_1h_input_tokens).min(self.written())
+    }
+
+    fn read(&self) -> u64 {
+        self.of_all("cache_read_input_tokens", self.cache_read_input_tokens.unwrap_or(0))
+    }
+
+    fn prompt(&self) -> u64 {
+        self.of_all("input_tokens", self.input_tokens).saturating_add(self.written()).saturating_add(self.read())
+    }
+
+    fn completion(&self) -> u64 {
+        self.of_all("output_tokens", self.output_tokens)
+    }
 }
 
 impl Message {
@@ -137,21 +170,14 @@ impl Message {
             Some(other) => other,
         };
         let usage = self.usage;
-        let written = |usage: &Usage| usage.cache_creation_input_tokens.unwrap_or(0);
-        let written_1h = |usage: &Usage| {
-            usage.cache_creation.as_ref().map_or(0, |written| written.ephemeral_1h_input_tokens).min(written(usage))
-        };
-        let read = |usage: &Usage| usage.cache_read_input_tokens.unwrap_or(0);
         Some(ChatReply {
             text,
             finish: finish.to_owned(),
-            prompt_tokens: usage
-                .as_ref()
-                .map(|usage| usage.input_tokens.saturating_add(written(usage)).saturating_add(read(usage))),
-            completion_tokens: usage.as_ref().map(|usage| usage.output_tokens),
-            cached_prompt_tokens: usage.as_ref().map_or(0, read),
-            cache_write_tokens: usage.as_ref().map_or(0, |usage| written(usage) - written_1h(usage)),
-            cache_write_1h_tokens: usage.as_ref().map_or(0, written_1h),
+            prompt_tokens: usage.as_ref().map(Usage::prompt),
+            completion_tokens: usage.as_ref().map(Usage::completion),
+            cached_prompt_tokens: usage.as_ref().map_or(0, Usage::read),
+            cache_write_tokens: usage.as_ref().map_or(0, |usage| usage.written() - usage.written_1h()),
+            cache_write_1h_tokens: usage.as_ref().map_or(0, Usage::written_1h),
             service_tier: usage.and_then(|usage| usage.service_tier),
             model: self.model,
             fingerprint: None,
@@ -171,15 +197,17 @@ mod tests {
         let message = |role, text: &str| ChatMessage { role, text: text.to_owned() };
         let request = ChatRequest {
             messages: vec![message(MessageRole::System, "Be brief."), message(MessageRole::User, "Say \"hi\".")],
-            params: serde_json::from_value(json!({"temperature": 0.0, "model": "dear", "tools": []}))
+            params: serde_json::from_value(json!({"temperature": 0.0, "model": "dear", "tools": [], "container": "c"}))
                 .expect("an object"),
             schema: Some(ReplySchema { name: "verdict".to_owned(), schema: json!({"type": "object"}) }),
             max_output_tokens: 64,
         };
-        let body = serde_json::to_string(&WireRequest { model: "claude-x", request: &request }).expect("serialises");
+        let body = serde_json::to_string(&WireRequest { model: "claude-x", request: &request, let_through: &[] })
+            .expect("serialises");
         insta::assert_snapshot!(body, @r#"{"model":"claude-x","system":"Be brief.","messages":[{"role":"user","content":"Say \"hi\"."}],"temperature":0.0,"max_tokens":64,"tools":[{"name":"verdict","description":"Gives the reply in the form that was asked for.","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"verdict"}}"#);
         let body =
-            serde_json::to_string(&WireRequest { model: "claude-opus-5-5", request: &request }).expect("serialises");
+            serde_json::to_string(&WireRequest { model: "claude-opus-5-5", request: &request, let_through: &[] })
+                .expect("serialises");
         assert!(
             body.ends_with(
                 r#""max_tokens":64,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}"#
@@ -206,6 +234,22 @@ mod tests {
         let cache = (reply.cached_prompt_tokens, reply.cache_write_tokens, reply.cache_write_1h_tokens);
         assert_eq!(cache, (5, 5, 2));
         assert_eq!(reply.service_tier.as_deref(), Some("standard"));
+    }
+
+    #[test]
+    fn the_use_of_a_reply_that_took_several_calls_is_that_of_all() {
+        let used = |iterations: Value| {
+            let usage =
+                json!({"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3, "iterations": iterations});
+            let reply = read(json!({"type": "message", "content": [], "usage": usage})).expect("a reply");
+            (reply.prompt_tokens, reply.completion_tokens, reply.cached_prompt_tokens, reply.cache_write_tokens)
+        };
+        let summed_up = json!({"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500, "cache_creation_input_tokens": 7});
+        let last = json!({"type": "message", "input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 5});
+        assert_eq!(used(json!([summed_up, last])), (Some(180_022), Some(3_503), 5, 7));
+        for nothing in [json!(null), json!([]), json!([last]), json!([7, {"input_tokens": -1}]), json!("none")] {
+            assert_eq!(used(nothing.clone()), (Some(15), Some(3), 5, 0), "{nothing}");
+        }
     }
 
     #[test]

@@ -190,13 +190,16 @@ impl ChatModel for OpenAiEmbeddings {
         };
         let (seen, sent) = self.http.post(&self.url, self.endpoint.headers(), body, trace).await;
         let duration_us = begun.elapsed().as_micros() as u64;
-        let result = sent.map_err(|fault| fault.failed(&seen, &self.endpoint.secrets)).and_then(|body| {
-            let reply: WireReply = serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;
-            let mut reply = reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))?;
-            // the text is numbers
-            reply.model = self.endpoint.secrets.hide_in_reply(&reply.model).into_owned();
-            Ok(reply)
-        });
+        let result = sent
+            .map_err(|fault| fault.failed(&seen, &self.endpoint.secrets, self.endpoint.is_azure))
+            .and_then(|body| {
+                let reply: WireReply =
+                    serde_json::from_slice(&body).map_err(|error| garbage(&seen, &error.to_string()))?;
+                let mut reply = reply.into_reply(request.messages.len()).map_err(|why| garbage(&seen, &why))?;
+                // the text is numbers
+                reply.model = self.endpoint.secrets.hide_in_reply(&reply.model).into_owned();
+                Ok(reply)
+            });
         Attempt { result, pace: seen.pace, duration_us }
     }
 }

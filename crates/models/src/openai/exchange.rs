@@ -100,9 +100,12 @@ impl Fault {
     }
 
     /// What it means for the attempt; the account's secrets are kept out of the words.
-    pub(crate) fn failed(self, seen: &Exchange, secrets: &Secrets) -> AttemptError {
+    pub(crate) fn failed(self, seen: &Exchange, secrets: &Secrets, is_azure: bool) -> AttemptError {
         match self {
-            Self::Response { status, body } => classify::response(status, &body, seen.pace.retry_after_ms, secrets),
+            Self::Response { status, body } => AttemptError {
+                maybe_billed: classify::may_be_billed(status, &body, is_azure),
+                ..classify::response(status, &body, seen.pace.retry_after_ms, secrets)
+            },
             Self::Broken { kind, detail } => classify::transport(kind, seen.status, &detail, secrets),
         }
     }

@@ -284,6 +284,29 @@ async fn time_outs_and_cuts_may_have_been_billed_and_refusals_not() {
 }
 
 #[tokio::test]
+async fn what_azure_refuses_may_have_been_billed_unless_it_says_that_nothing_was_done() {
+    const WITHHELD: &str = r#"{"error":{"message":"filtered","code":"content_filter"}}"#;
+    let server = Server::start(|number, _, _, _| match number {
+        0 | 1 => (StatusCode::BAD_REQUEST, "the request failed").into_response(),
+        2 | 3 => (StatusCode::REQUEST_TIMEOUT, "").into_response(),
+        4 | 5 => (StatusCode::BAD_REQUEST, WITHHELD).into_response(),
+        6 | 7 => axum::Json(json!({"error": {"code": 400, "message": "the request failed"}})).into_response(),
+        _ => (StatusCode::TOO_MANY_REQUESTS, "").into_response(),
+    })
+    .await;
+    let http = SharedHttp::new(HttpSettings::default()).expect("a client");
+    let (url, key) = (format!("http://{}/v1", server.address), SecretString::from(KEY));
+    let of = |scheme| OpenAiChat::with_scheme(scheme, &url, Some(&key), "gpt-4o", &http).expect("builds");
+    let (azure, openai) = (of(Scheme::Azure), of(Scheme::OpenAi));
+    for (on_azure, elsewhere) in [(true, false), (true, true), (true, true), (true, false), (false, false)] {
+        let [of_azure, of_openai] =
+            [error_of(azure.attempt(&request(), None).await), error_of(openai.attempt(&request(), None).await)];
+        let billed = (of_azure.maybe_billed, of_openai.maybe_billed);
+        assert_eq!(billed, (on_azure, elsewhere), "{of_azure:?} {of_openai:?}");
+    }
+}
+
+#[tokio::test]
 async fn replies_are_bounded() {
     let server = Server::start(|_, _, _, _| completion(&"x".repeat(20_000))).await;
     let small = HttpSettings { max_reply_bytes: 10_000, ..HttpSettings::default() };
@@ -385,6 +408,7 @@ async fn a_caller_gets_through_a_bad_day() {
         limits: Default::default(),
         counts_used_tokens: false,
         asks_stream_usage: true,
+        parameters: Vec::new(),
     };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");

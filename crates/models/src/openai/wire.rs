@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::{
     ChatMessage, ChatReply, ChatRequest, MessageRole,
-    capabilities::{Capabilities, is_parameter, max_tokens_of},
+    capabilities::{Capabilities, max_tokens_of},
+    parameters::is_sent,
     tokens,
 };
 
@@ -46,6 +47,8 @@ pub(super) struct WireRequest<'a> {
     pub(super) model: &'a str,
     pub(super) request: &'a ChatRequest,
     pub(super) format: Format,
+    /// Names of parameters that the account lets through beside the known ones.
+    pub(super) let_through: &'a [String],
 }
 
 impl Serialize for WireRequest<'_> {
@@ -53,7 +56,8 @@ impl Serialize for WireRequest<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
         map.serialize_entry("messages", &Messages(&self.request.messages))?;
-        for (name, value) in self.request.params.iter().filter(|(name, _)| is_parameter(name)) {
+        let sent = |(name, value): &(&String, &Value)| is_sent(name, value, self.let_through);
+        for (name, value) in self.request.params.iter().filter(sent) {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&self.request.params).is_none() {
@@ -232,7 +236,7 @@ mod tests {
     }
 
     fn body(request: &ChatRequest, model: &str, format: Format) -> String {
-        serde_json::to_string(&WireRequest { model, request, format }).expect("serialises")
+        serde_json::to_string(&WireRequest { model, request, format, let_through: &[] }).expect("serialises")
     }
 
     #[test]
@@ -256,6 +260,17 @@ mod tests {
         let mut twice = request(false);
         twice.params.extend([("model".to_owned(), json!("o1-pro")), ("n".to_owned(), json!(128))]);
         assert_eq!(body(&twice, "gpt-4o", Format::Schema), body(&request(false), "gpt-4o", Format::Schema));
+        let mut elsewhere = request(false);
+        elsewhere.params.insert("api_base".to_owned(), json!("https://evil.example"));
+        assert_eq!(body(&elsewhere, "gpt-4o", Format::Schema), body(&request(false), "gpt-4o", Format::Schema));
+        let asked = WireRequest {
+            model: "m",
+            request: &elsewhere,
+            format: Format::Schema,
+            let_through: &["api_base".to_owned()],
+        };
+        let sent = serde_json::to_string(&asked).expect("serialises");
+        assert!(sent.contains(r#""api_base":"https://evil.example""#), "its operator wants it: {sent}");
     }
 
     #[test]

@@ -27,6 +27,20 @@ const PICO: f64 = 1e12;
 const MOST_NAMED: usize = 12;
 const BY_HAND: &str = "give its price with --price";
 
+/// Fields of what a model costs beside its tokens, whatever it is asked. Others are of what it does when it is asked for that: a model
+/// that can search (`search_context_cost_per_query`) has a line, for no request has it search.
+const FEES: [(&str, &str); 4] = [
+    ("input_cost_per_request", "each request costs something beside its tokens"),
+    ("output_cost_per_request", "each request costs something beside its tokens"),
+    ("input_cost_per_query", "each request costs something beside its tokens"),
+    ("output_cost_per_image", "it answers in pictures, which have a price of their own"),
+];
+
+/// Parts of the names of models that search, or have others work, for each request at a price of its own.
+const SEARCHING: [&str; 5] = ["search-preview", "search-api", "deep-research", "sonar", "compound"];
+/// The provider all of whose models do.
+const SEARCHES: &str = "perplexity";
+
 /// What was read.
 #[derive(Debug)]
 pub struct Read {
@@ -66,7 +80,8 @@ impl Found<'_> {
 /// is handed on, so that it is kept without a password.
 ///
 /// A version of a model (`gpt-4o-2024-08-06`) that costs what its family costs has no line of its own. A model whose price is 0
-/// is left out: the table writes 0 for what is free and for what nobody looked up. So is one of which its provider has two prices.
+/// is left out: the table writes 0 for what is free and for what nobody looked up. So is one of which its provider has two prices, and
+/// one that costs more than its tokens do: a cap that counts tokens would not hold.
 ///
 /// # Errors
 /// One readable line: it is no such table, it lacks one of the named providers or all of the usual ones, or two of them price one
@@ -81,7 +96,10 @@ pub fn read(text: &str, named: &[String], today: &str, place: &str) -> Result<Re
         let (Some(entry), Some(provider)) = (value.as_object(), provider_of(value)) else { continue };
         let Some(kind) = kind_of(entry).filter(|_| providers.iter().any(|wanted| wanted == provider)) else { continue };
         let (name, model) = match name_of(&all, key, provider) {
-            Ok(name) => (name, model_of(kind, provider, entry)),
+            Ok(name) => match fee_of(name, provider, entry) {
+                Some(why) => (name, Err(format!("{why}: {BY_HAND}, with that in it"))),
+                None => (name, model_of(kind, provider, entry)),
+            },
             Err(why) => (key.as_str(), Err(why)),
         };
         match (model, found.get(name)) {
@@ -161,6 +179,19 @@ fn kind_of(entry: &Map<String, Value>) -> Option<ModelKind> {
         "embedding" => Some(ModelKind::Embedding),
         _ => None,
     }
+}
+
+/// What a model costs beside its tokens.
+fn fee_of(name: &str, provider: &str, entry: &Map<String, Value>) -> Option<&'static str> {
+    let costs = |field: &str| match entry.get(field) {
+        None | Some(Value::Null) => false,
+        // what is no number costs what nobody knows
+        Some(value) => value.as_f64() != Some(0.0),
+    };
+    let fee = FEES.iter().find(|(field, _)| costs(field)).map(|(_, why)| *why);
+    let name = name.to_ascii_lowercase();
+    let searches = provider == SEARCHES || SEARCHING.iter().any(|part| name.contains(part));
+    fee.or_else(|| searches.then_some("each request searches, at a price beside its tokens"))
 }
 
 fn model_of(kind: ModelKind, provider: &str, entry: &Map<String, Value>) -> Result<PricedModel, String> {
@@ -325,6 +356,32 @@ mod tests {
         assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["good"]);
         let left_out: Vec<&str> = read.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left_out, ["dear", "free", "half", "negative", "none", "word"]);
+    }
+
+    #[test]
+    fn a_model_that_costs_more_than_its_tokens_is_left_out_and_one_that_can_search_is_not() {
+        let of = |whose: &str, more: Value| {
+            let mut entry = json!({"litellm_provider": whose, "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06});
+            entry.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            entry
+        };
+        let queries = json!({"search_context_cost_per_query": {"search_context_size_low": 0.03}});
+        let models = json!({
+            "gpt-4o": of("openai", queries.clone()),
+            "gpt-none": of("openai", json!({"input_cost_per_request": 0.0, "input_cost_per_query": null})),
+            "gpt-4o-search-preview-2025-03-11": of("openai", queries.clone()),
+            "gpt-5-search-api": of("openai", json!({})),
+            "o3-deep-research": of("openai", json!({})),
+            "gpt-of-requests": of("openai", json!({"input_cost_per_request": 0.005})),
+            "gpt-of-queries": of("openai", json!({"input_cost_per_query": "0.005"})),
+            "gpt-of-pictures": of("openai", json!({"output_cost_per_image": 0.04})),
+            "perplexity/r1-1776": of("perplexity", json!({})),
+            "perplexity/sonar-pro": of("perplexity", queries),
+        });
+        let read = read_all(&models, &["openai", "perplexity"]).expect("reads");
+        assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["gpt-4o", "gpt-none"]);
+        assert_eq!(read.left_out.len(), 8, "{:?}", read.left_out);
+        assert!(read.left_out.iter().all(|(_, why)| why.contains("--price")), "{:?}", read.left_out);
     }
 
     #[test]

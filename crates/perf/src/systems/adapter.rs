@@ -1,5 +1,5 @@
 //! What an adapter costs beside the network: CPU of this process for each call, against a bare HTTP client that sends the
-//! same bytes to the same server and reads the response without looking at it.
+//! same bytes to the same server and reads the response without looking at it, and against one that takes the texts out of it.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -75,7 +75,7 @@ impl Drop for Server {
     }
 }
 
-/// Recalls of ten hits through the adapter and through a bare client, in turn.
+/// Recalls of ten hits through the adapter and through bare clients, in turn.
 pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyhow::Result<Value> {
     let server = Server::start(SYSTEM, Duration::ZERO)?;
     let spec = shipped::find(SYSTEM).context("is shipped")?.map_err(anyhow::Error::msg)?;
@@ -93,9 +93,10 @@ pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyh
     let client = reqwest::Client::builder().http1_only().tcp_nodelay(true).no_proxy().build()?;
     let url = format!("{}/search", server.url);
     let body = json!({"query": question, "filters": {"user_id": bank.handle.as_deref()}, "top_k": 10}).to_string();
-    let (mut adapters, mut bares) = (Vec::new(), Vec::new());
+    let (mut adapters, mut bares, mut readers) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         bares.push(per_call(calls, || bare(&client, &url, &body)).await?);
+        readers.push(per_call(calls, || reading(&client, &url, &body)).await?);
         adapters.push(per_call(calls, || through(system.as_ref(), &bank, asked, question)).await?);
     }
     let beside: Vec<f64> = adapters.iter().zip(&bares).map(|(adapter, bare)| adapter - bare).collect();
@@ -112,6 +113,11 @@ pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyh
         "met": overhead < TARGET_US && ratio <= TARGET_RATIO,
         "adapter_us_per_call": median(adapters.iter().copied()),
         "yardstick": {"what": "a bare reqwest client that sends the same bytes and looks at nothing", "us_per_call": median(bares.iter().copied())},
+        "reading": {
+            "what": "the same client, which reads the reply as JSON and takes the texts out of it",
+            "us_per_call": median(readers.iter().copied()),
+            "ratio": median(adapters.iter().zip(&readers).map(|(adapter, reader)| adapter / reader)),
+        },
         "samples_us": beside,
     }))
 }
@@ -132,6 +138,14 @@ fn about_ten_turns(entries: &[StreamEntry]) -> String {
 async fn bare(client: &reqwest::Client, url: &str, body: &str) -> anyhow::Result<usize> {
     let request = client.post(url).header("content-type", "application/json").body(body.to_owned());
     Ok(request.send().await?.error_for_status()?.bytes().await?.len())
+}
+
+async fn reading(client: &reqwest::Client, url: &str, body: &str) -> anyhow::Result<usize> {
+    let request = client.post(url).header("content-type", "application/json").body(body.to_owned());
+    let reply: Value = request.send().await?.error_for_status()?.json().await?;
+    let hits = reply["results"].as_array().context("a list of results")?;
+    let texts: Vec<String> = hits.iter().filter_map(|hit| Some(hit["memory"].as_str()?.to_owned())).collect();
+    Ok(texts.len())
 }
 
 async fn through(system: &dyn MemorySystem, bank: &BankRef, asked: &Asked, question: &str) -> anyhow::Result<usize> {

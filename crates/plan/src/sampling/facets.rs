@@ -6,9 +6,9 @@ use bench_proto::nearest::nearest;
 
 use crate::{error::SampleError, request::SampleRequest};
 
-/// So many facets are told to somebody who named another one: what a line holds.
+/// Facets that somebody is told who named another one: what a line holds.
 const TOLD: usize = 20;
-/// So many facets are looked at for suggestions: a bound on memory.
+/// Facets that are looked at for suggestions: a bound on memory.
 const EXAMPLES: usize = 1_000;
 
 /// Facet → what was asked for of it, as `name=value`.

@@ -53,7 +53,7 @@ enum Selection {
     Shares(Shares),
     /// A number of questions per category of the dataset, by category number.
     PerCategory(u64, Vec<First>),
-    /// So many over the dataset.
+    /// A number of questions over the whole dataset.
     Total(Total),
 }
 

@@ -80,7 +80,7 @@ pub(super) struct Named {
     examples: Vec<String>,
 }
 
-/// So many ids are looked at for suggestions: a bound on memory, wide enough for every published dataset's first banks.
+/// Ids that are looked at for suggestions: a bound on memory, wide enough for every published dataset's first banks.
 const EXAMPLES: usize = 10_000;
 
 impl Named {

@@ -16,7 +16,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// So many of each bank on average.
+    /// A number of questions of each bank on average.
     pub(super) const fn new(per_bank: u64) -> Self {
         Self { per_bank, cells: Vec::new() }
     }

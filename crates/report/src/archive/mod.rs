@@ -54,6 +54,9 @@ pub enum ArchiveError {
     /// Another run is archived under this name.
     #[error("{0}")]
     Conflict(String),
+    /// A link would lead what is written elsewhere.
+    #[error("{0}")]
+    Link(String),
     /// Bytes are not those that were written.
     #[error("{0}")]
     Damaged(String),

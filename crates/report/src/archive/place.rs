@@ -68,19 +68,21 @@ impl Folder {
         }
     }
 
-    /// Makes the folders above an object; those that are there stay as they are.
-    fn make_way(&self, name: &str) -> std::io::Result<()> {
+    /// Makes the folders above an object; those that are there stay as they are. Nothing is made below a link, which comes back: it may
+    /// have come with the archive, and lead to any folder of whoever pushes.
+    fn make_way(&self, name: &str) -> std::io::Result<Option<PathBuf>> {
         Self::check(name)?;
         let mut folder = self.root.clone();
         for part in name.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev() {
             folder.push(part);
             match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => std::fs::set_permissions(&folder, Permissions::from_mode(self.mode))?,
+                Err(_) if folder.is_symlink() => return Ok(Some(folder)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn settle(&self, name: &str) -> std::io::Result<()> {
@@ -328,7 +330,14 @@ impl ArchivePlace {
 
     /// Makes the folders of an object, where they are folders.
     fn before(&self, name: &str) -> Result<(), ArchiveError> {
-        self.folder.as_ref().map_or(Ok(()), |folder| folder.make_way(name)).map_err(|e| self.unwritable(name, &e))
+        let Some(folder) = &self.folder else { return Ok(()) };
+        match folder.make_way(name).map_err(|e| self.unwritable(name, &e))? {
+            None => Ok(()),
+            Some(link) => Err(ArchiveError::Link(format!(
+                "{} is a link, and nothing is archived through one: put a folder in its place, or name the archive that it leads to",
+                link.display()
+            ))),
+        }
     }
 
     /// Gives an object the mode that it is to have, where it is a file.

@@ -366,6 +366,33 @@ async fn a_name_or_a_link_in_a_folder_that_is_of_no_use_hides_no_run() {
     assert_eq!(list(&place).await.expect("is listed").entries.len(), 2);
 }
 
+#[tokio::test]
+async fn nothing_is_archived_through_a_link_within_the_archive() {
+    use std::os::unix::fs::symlink;
+    let (files, entry) = (files(), entry("a", "d"));
+    for linked in ["runs", "runs/2026-11-20", "runs/2026-11-20/locomo/v1/a", "index", "index/2026-11-20"] {
+        let (folder, elsewhere) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("another's folder"));
+        let link = folder.path().join(linked);
+        std::fs::create_dir_all(link.parent().expect("a folder")).expect("is made");
+        symlink(elsewhere.path(), &link).expect("is made");
+        let place = ArchivePlace::folder(folder.path()).expect("opens");
+        for _ in 0..2 {
+            let refused = push(&place, &entry, &files.files).await.expect_err("leads elsewhere");
+            let named = refused.to_string().starts_with(&link.display().to_string());
+            assert!(matches!(refused, ArchiveError::Link(_)) && named, "{linked}: {refused}");
+        }
+        assert_eq!(std::fs::read_dir(elsewhere.path()).expect("is read").count(), 0, "{linked}");
+    }
+    // the archive itself is what its person has named
+    let (folder, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a disk"));
+    let link = folder.path().join("kept");
+    symlink(elsewhere.path(), &link).expect("is made");
+    let place = ArchivePlace::folder(&link).expect("opens");
+    assert_eq!(push(&place, &entry, &files.files).await.expect("is pushed"), Pushed::Archived);
+    assert!(elsewhere.path().join("index/2026-11-20/a.json").is_file());
+}
+
 #[test]
 fn runs_that_are_not_comparable_are_not_joined() {
     let mut other = entry("bb", "d");

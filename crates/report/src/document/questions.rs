@@ -10,6 +10,9 @@ use crate::{
     figures::{NONE, count, ms, one_line, percent},
 };
 
+/// Characters of what a question was told.
+const ERROR_WIDTH: usize = 200;
+
 pub(super) fn slowest(summary: &Summary) -> Vec<Block> {
     if summary.slowest.is_empty() {
         return Vec::new();
@@ -52,6 +55,13 @@ pub(super) fn errors(summary: &Summary) -> Vec<Block> {
         if of.is_empty() { Vec::new() } else { vec![heading(title), table(&[column, ">Questions"], rows)] }
     };
     let mut blocks = counts("Infrastructure errors", "Error", &summary.errors);
+    if !summary.error_examples.is_empty() {
+        let said = |code: &String| summary.error_examples.get(code).map_or(NONE, String::as_str);
+        let row =
+            |(code, n): (&String, &u64)| vec![one_line(code, TEXT_WIDTH), count(*n), one_line(said(code), ERROR_WIDTH)];
+        let rows = summary.errors.iter().map(row).collect();
+        blocks = vec![heading("Infrastructure errors"), table(&["Error", ">Questions", "One of them"], rows)];
+    }
     blocks.extend(counts("Answers that did not end by themselves", "End", &summary.replies));
     blocks
 }

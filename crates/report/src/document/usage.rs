@@ -14,8 +14,10 @@ const UNKNOWN: &str = "unknown";
 pub(super) fn usage(summary: &Summary) -> Vec<Block> {
     let (u, s) = (&summary.usage, &summary.phase_seconds);
     let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
-    let all: Option<f64> =
-        [s.retain, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    let together = |seconds: &[Option<f64>]| seconds.iter().flatten().copied().reduce(|a, b| a + b);
+    // some systems only take notes while they are given sessions, and fill their banks when they are built
+    let filled = together(&[s.retain, s.build]);
+    let all = together(&[filled, s.consolidate, s.recall, s.answer, s.judge]);
     let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
     let phases = [("recall", &u.recall, s.recall), ("answer", &u.answer, s.answer), ("judge", &u.judge, s.judge)];
     let booked = u.booked.as_ref();
@@ -28,7 +30,7 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
         .map(|(part, used)| (part, used, None));
     let is_unknown = |name: &str| u.unknown.iter().any(|phase| phase.name() == name);
     let tokens_alone = u.tokens_alone();
-    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
+    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, filled))
         .chain(consolidated)
         .chain(phases)
         .chain(beside_phases)

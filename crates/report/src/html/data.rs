@@ -5,7 +5,7 @@ mod texts;
 use std::{borrow::Cow, collections::HashMap, io};
 
 use bench_proto::{
-    comparison::{ComparedRun, Comparison, Flip},
+    comparison::{Comparison, Flip},
     facts::Outcome,
     metric::{Better, Scale},
     scenario::AnsweredBy,
@@ -163,11 +163,6 @@ pub(super) struct Held<'a> {
     pub(super) flip: Option<&'a str>,
 }
 
-/// A run by its name, else by its id.
-fn called(run: &ComparedRun) -> &str {
-    run.name.as_ref().unwrap_or(&run.id)
-}
-
 impl<'a> Data<'a> {
     pub(super) fn from_page(page: &Page<'a>) -> Self {
         let summary: &'a Summary = page.summary;
@@ -177,7 +172,7 @@ impl<'a> Data<'a> {
             flips.iter().map(|flip| (flip.question_id.as_str(), flip.direction.as_str())).collect();
         let mut data = Self {
             run: Some(&summary.run.id),
-            baseline: page.comparison.map(|comparison| called(&comparison.a)),
+            baseline: page.comparison.map(|comparison| comparison.a.called()),
             trace_url: page.trace_url,
             prompts: known_prompts(summary),
             ..Self::without_questions(&summary.headline.metric, scale)
@@ -192,8 +187,8 @@ impl<'a> Data<'a> {
     /// Of a comparison, whose flips are the questions: they are shown open.
     pub(super) fn of_comparison(comparison: &'a Comparison) -> Self {
         Self {
-            name: Some(called(&comparison.b)),
-            baseline: Some(called(&comparison.a)),
+            name: Some(comparison.b.called()),
+            baseline: Some(comparison.a.called()),
             open: true,
             ..Self::without_questions(&comparison.metric, comparison.scale())
         }

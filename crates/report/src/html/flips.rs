@@ -96,7 +96,10 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
 fn facts(comparison: &Comparison) -> Vec<String> {
     let counted = |direction: &str| count(comparison.flip_counts.get(direction).copied().unwrap_or(0));
     let of = |which: &str, run: &bench_proto::comparison::ComparedRun| {
-        let judge = run.judge.as_ref().map(|judge| format!(", judged by {judge}")).unwrap_or_default();
+        let judge = match run.judged_by() {
+            [] => String::new(),
+            judges => format!(", judged by {}", judges.join(" and ")),
+        };
         let answered = match run.answerer.as_str() {
             ANSWERER_NOT_SAID => ANSWERER_NOT_SAID.to_owned(),
             answerer => format!("answered by {answerer}"),
@@ -139,6 +142,14 @@ mod tests {
             assert!(html.contains(words), "'{words}' is missing:\n{html}");
         }
         assert!(!html.contains("\"run\":"), "a run of a folder is in no store");
+    }
+
+    #[test]
+    fn a_page_names_all_judges_of_a_panel() {
+        let mut comparison = comparison("q1");
+        comparison.b.judges = ["openai:one", "anthropic:two"].map(str::to_owned).to_vec();
+        let html = super::flips(FlipsPage { comparison: &comparison, flips: &[], is_stored: true }).expect("renders");
+        assert!(html.contains("answered by extractive, judged by openai:one and anthropic:two"), "{html}");
     }
 
     #[test]

@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
-use bench_proto::summary::{Interval, Verdict};
+use bench_proto::{
+    ids::random_end,
+    summary::{Interval, Verdict},
+};
 
 use super::page::STYLE;
 use crate::{
@@ -45,6 +48,12 @@ pub struct IndexedRun {
     pub usd_incomplete: bool,
     /// When it was created, in UTC: `2026-11-25T16:48:46Z`.
     pub created: String,
+    /// What it was made from, where it is a fork or an import; else empty.
+    pub source: String,
+    /// Words by which people find it.
+    pub tags: Vec<String>,
+    /// What is marked beside its result, such as that its answerer was a simulated one.
+    pub labels: Vec<String>,
     /// Where its own page lies, as a link of this page; none where there is no page.
     pub page: Option<String>,
 }
@@ -77,7 +86,7 @@ impl IndexedLine {
 }
 
 /// Columns of the table, and whether they are written to the right.
-const COLUMNS: [(&str, bool); 12] = [
+const COLUMNS: [(&str, bool); 15] = [
     ("run", false),
     ("dataset", false),
     ("preset", false),
@@ -90,6 +99,9 @@ const COLUMNS: [(&str, bool); 12] = [
     ("judge", false),
     ("cost", true),
     ("created, UTC", false),
+    ("source", false),
+    ("tags", false),
+    ("labels", false),
 ];
 
 /// What it does.
@@ -108,6 +120,8 @@ type Choice = (usize, &'static str, BTreeSet<String>);
 type Cell = (String, String, bool);
 
 struct Row {
+    /// All of its id: its name and the end of that stand in the row.
+    id: String,
     name: String,
     page: Option<String>,
     cells: Vec<Cell>,
@@ -161,6 +175,12 @@ pub fn index(store: &str, made: &str, lines: &[IndexedLine]) -> Result<String, R
     Ok(html)
 }
 
+/// `answer of ID`, with the end of an id that was drawn.
+fn shortened(source: &str) -> String {
+    let Some((phase, id)) = source.split_once(" of ") else { return source.to_owned() };
+    format!("{phase} of {}", random_end(id).unwrap_or(id))
+}
+
 fn verdict(run: &IndexedRun) -> &str {
     run.verdict.map_or("–", Verdict::name)
 }
@@ -193,9 +213,13 @@ impl Row {
             (judges.clone(), if judges.is_empty() { "–".to_owned() } else { judges }, false),
             (number(Some(run.usd)), cost, true),
             (run.created.clone(), created, false),
+            text(&shortened(&run.source)),
+            text(&run.tags.join(", ")),
+            text(&run.labels.join(", ")),
         ];
-        let name = run.name.as_ref().map_or_else(|| run.id.clone(), |name| format!("{name} ({})", run.id));
-        Self { name, page: run.page.clone(), cells }
+        let short = random_end(&run.id).unwrap_or(&run.id);
+        let name = run.name.as_ref().map_or_else(|| short.to_owned(), |name| format!("{name} ({short})"));
+        Self { id: run.id.clone(), name, page: run.page.clone(), cells }
     }
 }
 
@@ -219,6 +243,9 @@ mod tests {
             usd: 0.0123,
             usd_incomplete: true,
             created: "2026-11-25T16:48:46Z".to_owned(),
+            source: "answer of 01a228da-aaaa-7bbb-8ccc-0123456789ab".to_owned(),
+            tags: vec!["team-a".to_owned(), nasty.to_owned()],
+            labels: vec!["simulated answerer".to_owned()],
             page: Some("r1/report.html".to_owned()),
             ..IndexedRun::default()
         };
@@ -233,10 +260,23 @@ mod tests {
             "openai:a, openai:b",
             "$0.0123 + unknown",
             "2026-11-25 16:48",
+            ">answer of 0123456789ab<",
+            "team-a, ",
+            "simulated answerer",
         ] {
             assert!(html.contains(words), "'{words}' is missing:\n{html}");
         }
         assert_eq!((html.matches("<a href=\"r1/report.html\">").count(), html.matches("<a ").count()), (1, 1));
+    }
+
+    #[test]
+    fn a_row_is_short_and_has_all_of_the_id_for_who_points_at_it() {
+        let drawn = "01a228da-aaaa-7bbb-8ccc-0123456789ab";
+        let named = IndexedRun { id: drawn.to_owned(), name: Some("nightly".to_owned()), ..IndexedRun::default() };
+        let unnamed = IndexedRun { id: drawn.to_owned(), ..IndexedRun::default() };
+        let html = index("s", "now", &[named, unnamed].map(IndexedLine::of_run)).expect("renders");
+        assert!(html.contains(">nightly (0123456789ab)<") && html.contains(">0123456789ab<"), "{html}");
+        assert_eq!(html.matches(&format!("title=\"{drawn}\"")).count(), 2, "{html}");
     }
 
     #[test]

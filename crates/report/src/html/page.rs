@@ -266,7 +266,7 @@ fn plots(page: &Page<'_>) -> Vec<(String, String)> {
         let paired = &comparison.paired;
         let title = format!(
             "against {}: {}, {} points, 95 % interval {} (band: tolerance)",
-            comparison.a.id,
+            comparison.a.called(),
             comparison.word(),
             points(paired.difference),
             points_interval(paired.ci95.as_ref())

@@ -40,7 +40,8 @@ fn every_format_renders_every_summary_as_before() {
     }
 }
 
-const FULL: TerminalOptions = TerminalOptions { view: View { colour: false, width: None }, full: true };
+const FULL: TerminalOptions<'static> =
+    TerminalOptions { view: View { colour: false, width: None }, full: true, page: None };
 
 #[test]
 fn the_terminal_report_is_as_before() {
@@ -79,7 +80,7 @@ fn colour_only_adds_colour() {
         let plain = terminal::render(&summary, FULL);
         assert!(!plain.contains('\u{1b}'), "{name} without colour");
         let mut coloured =
-            terminal::render(&summary, TerminalOptions { view: View { colour: true, width: None }, full: true });
+            terminal::render(&summary, TerminalOptions { view: View { colour: true, width: None }, ..FULL });
         assert!(coloured.contains('\u{1b}'), "{name} with colour");
         for code in ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[1;31m", "\u{1b}[1;32m", "\u{1b}[1;33m"] {
             coloured = coloured.replace(code, "");
@@ -208,6 +209,21 @@ fn notes_of_the_dataset_are_in_every_view() {
         let brief = terminal::render(&summary, TerminalOptions::default());
         assert!(brief.contains("more in the full report"), "{name}: {brief}");
     }
+}
+
+#[test]
+fn what_a_question_was_told_is_in_every_view_that_counts_errors() {
+    let [.., (_, mut summary)] = summaries();
+    let code = summary.errors.keys().next().expect("some failed").clone();
+    let said = "recall: mine says: KeyError: the index was never opened";
+    summary.error_examples = BTreeMap::from([(code, said.to_owned())]);
+    let page = Page::new(&summary, &[]);
+    for format in FORMATS.iter().filter(|format| ["json", "md", "html", "junit"].contains(&format.name)) {
+        let view = format.render(&page).expect("renders");
+        assert!(view.contains(said), "{}: {view}", format.name);
+    }
+    assert!(terminal::render(&summary, FULL).contains(said));
+    assert!(terminal::render(&summary, TerminalOptions::default()).contains("KeyError"));
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub struct BoardRow {
     pub system: String,
     /// Its settings, where another result of the table is of the same system with other ones.
     pub variant: Option<String>,
-    /// Its version.
+    /// The version that the memory system tells of itself.
     pub system_version: String,
     /// The score by our own rules, 0 to 1: ranks and pairs go by it, also where the table is counted as others do.
     pub score: Option<f64>,

@@ -84,7 +84,7 @@ impl<'a> Row<'a> {
 
 fn rows(pairs: &[Comparison]) -> Vec<Row<'_>> {
     let [one] = pairs else {
-        let name = |pair: &Comparison| format!("{} − {}", short(&pair.b.id, 14), short(&pair.a.id, 14));
+        let name = |pair: &Comparison| format!("{} − {}", short(pair.b.called(), 14), short(pair.a.called(), 14));
         return pairs.iter().map(|pair| Row::whole(name(pair), pair)).collect();
     };
     let categories = one.by_category.iter().map(|c| (c.category.clone(), &c.paired));

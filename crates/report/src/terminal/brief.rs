@@ -1,15 +1,15 @@
-//! What a person reads first, of a run or of a group: at most [`MOST_LINES`] lines of at most [`WIDTH`] columns, but for commands,
-//! which are typed as they stand. Everything else is in the full report.
+//! What a person reads first, of a run or of a group: at most [`MOST_LINES`] lines of at most [`WIDTH`] columns, fewer where the reader
+//! has fewer, but for commands, which are typed as they stand. Everything else is in the full report.
 
 use bench_proto::{
     ids::random_end,
     scenario::Scenario,
-    summary::{Interval, JudgeError, Summary, Verdict},
+    summary::{CategoryScore, Interval, JudgeError, Summary, UsageFigures, Verdict},
     text::one_line as clean,
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Painter, Style, View, cut};
+use super::{Painter, Style, TerminalOptions, View, cut, wrapping::folded};
 use crate::{
     blocks::Table,
     document::{
@@ -21,13 +21,18 @@ use crate::{
 
 /// Lines of the page at most.
 const MOST_LINES: usize = 24;
-/// Columns of a line at most.
+/// Columns of a line at most, and the fewest that lines are made for.
 const WIDTH: usize = 80;
+const NARROWEST: usize = 40;
+/// Further lines that one line may take.
+const MORE: usize = 2;
 
-/// Columns of a bar.
+/// Columns of a bar at most, and the fewest in which one says something.
 const BAR: usize = 24;
-/// Columns of the score's own bar.
+const LEAST_BAR: usize = 4;
+/// Columns of the score's own bar at most, and of what stands around it.
 const WIDE_BAR: usize = 60;
+const AROUND_BAR: usize = "0  100 %".len();
 /// Columns of a category's name.
 const NAME: usize = 26;
 /// Reasons of an INVALID result that are shown.
@@ -35,22 +40,33 @@ const REASONS: usize = 3;
 /// Stands in a command for a run that the reader names.
 pub(crate) const OTHER: &str = "OTHER";
 
-/// The page; ends with a newline. `painter` colours the verdict and the labels.
-pub(super) fn render(summary: &Summary, painter: Painter) -> String {
-    let (mut head, tail) = (head(summary), tail(summary));
-    let commands = commands(&summary.run.id, [OTHER, &summary.run.id]);
+/// Columns of a line for a reader.
+pub(crate) fn columns(view: View) -> usize {
+    view.width.map_or(WIDTH, |width| width.clamp(NARROWEST, WIDTH))
+}
+
+/// The page; ends with a newline. The verdict and the labels are coloured.
+pub(super) fn render(summary: &Summary, options: TerminalOptions<'_>) -> String {
+    let (painter, width) = (Painter(options.view), columns(options.view));
+    let (mut head, tail) = (head(summary, width), tail(summary));
+    let commands = commands_of_run(summary, options);
     let below = tail.len() + commands.len();
     // figures go before the words that explain them
     if head.len() + below < MOST_LINES {
         head.push((None, words::on_one_line(better(summary), probe_p50(summary).is_some())));
     }
-    let mut lines: Vec<String> = head.into_iter().map(|(style, line)| paint(painter, style, &line)).collect();
-    let room = MOST_LINES.saturating_sub(lines.len() + below + 1);
-    let categories = categories(summary, room);
+    // nothing is more wanted than why a result may not be used
+    let mut left = MOST_LINES.saturating_sub(head.len() + below);
+    let head = fitted(head, width, &mut left, is_reason);
+    let mut categories = categories(summary, left.saturating_sub(1), width);
     if !categories.is_empty() {
-        lines.push(String::new());
+        categories.insert(0, String::new());
     }
-    lines.extend(categories.into_iter().chain(tail).map(|line| cut(&line, WIDTH)));
+    left = left.saturating_sub(categories.len());
+    let tail = fitted(unstyled(tail), width, &mut left, |_| true);
+    let head = fitted(head, width, &mut left, |_| true);
+    let all = head.into_iter().chain(unstyled(categories)).chain(tail);
+    let mut lines: Vec<String> = all.map(|(style, line)| paint(painter, style, &line)).collect();
     lines.extend(commands);
     lines.join("\n") + "\n"
 }
@@ -58,15 +74,44 @@ pub(super) fn render(summary: &Summary, painter: Painter) -> String {
 /// Lines that come first, each in its style.
 pub(crate) type Head = Vec<(Option<Style>, String)>;
 
+fn unstyled(lines: Vec<String>) -> Head {
+    lines.into_iter().map(|line| (None, line)).collect()
+}
+
+/// Whether a line tells of the one before it: of a verdict, why.
+fn is_reason(line: &str) -> bool {
+    line.starts_with("  ")
+}
+
+/// Lines within a width. Those that are wider and wanted whole go on below, as long as there are lines left; the others are cut.
+fn fitted(lines: Head, width: usize, left: &mut usize, is_wanted: impl Fn(&str) -> bool) -> Head {
+    let mut fitted = Vec::with_capacity(lines.len());
+    for (style, line) in lines {
+        if !is_wanted(&line) {
+            fitted.push((style, line));
+            continue;
+        }
+        let folded = folded(&line, width, MORE.min(*left));
+        *left = left.saturating_sub(folded.len() - 1);
+        fitted.extend(folded.into_iter().map(|line| (style, line)));
+    }
+    fitted
+}
+
 /// The page of a group: what comes first, its parts as far as they fit, one a line, and what to do next, by these commands. `what` is a
 /// part's name.
-pub(crate) fn group_page(view: View, head: Head, (parts, what): (&Table, &str), commands: [String; 4]) -> String {
-    let painted = |(style, line): (Option<Style>, String)| paint(Painter(view), style, &clean(&line));
-    let mut lines: Vec<String> = head.into_iter().map(painted).collect();
+pub(crate) fn group_page(view: View, head: Head, (parts, what): (&Table, &str), commands: Vec<String>) -> String {
+    let width = columns(view);
+    // the titles of the parts and a blank line above them
+    let rows = if parts.rows.is_empty() { 0 } else { parts.rows.len() + 2 };
+    let mut left = MOST_LINES.saturating_sub(head.len() + rows + commands.len());
+    let head = head.into_iter().map(|(style, line)| (style, clean(&line).into_owned())).collect();
+    let head = fitted(head, width, &mut left, |_| true);
+    let mut lines: Vec<String> = head.into_iter().map(|(style, line)| paint(Painter(view), style, &line)).collect();
     if !parts.rows.is_empty() {
         lines.push(String::new());
         let room = MOST_LINES.saturating_sub(lines.len() + commands.len());
-        let mut table = in_columns(parts);
+        let mut table = in_columns(parts, width);
         if table.len() > room {
             table.truncate(room.saturating_sub(1));
             let left = parts.rows.len() - table.len().saturating_sub(1);
@@ -95,7 +140,7 @@ pub(crate) fn booked(usd_booked: f64, cap: Option<f64>) -> String {
 }
 
 /// The titles of a table and its rows, in columns that are cut at the end of a line.
-fn in_columns(table: &Table) -> Vec<String> {
+fn in_columns(table: &Table, columns: usize) -> Vec<String> {
     let titles: Vec<String> = table.columns.iter().map(|(title, _)| title.clone()).collect();
     let cleaned = |row: &Vec<String>| row.iter().map(|cell| clean(cell).into_owned()).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = std::iter::once(&titles).chain(&table.rows).map(cleaned).collect();
@@ -108,17 +153,17 @@ fn in_columns(table: &Table) -> Vec<String> {
         }
     };
     let line =
-        |row: &Vec<String>| cut(row.iter().enumerate().map(padded).collect::<Vec<_>>().join("  ").trim_end(), WIDTH);
+        |row: &Vec<String>| cut(row.iter().enumerate().map(padded).collect::<Vec<_>>().join("  ").trim_end(), columns);
     lines.iter().map(line).collect()
 }
 
 fn paint(painter: Painter, style: Option<Style>, line: &str) -> String {
-    let line = cut(line, WIDTH);
+    let line = cut(line, columns(painter.0));
     style.map_or_else(|| line.clone(), |style| painter.paint(style, &line))
 }
 
 /// What was run, whether it may be used, and its one figure.
-fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
+fn head(summary: &Summary, width: usize) -> Head {
     let (sample, headline) = (&summary.dataset.sample, &summary.headline);
     let name = summary.run.name.as_deref().map(|name| format!("{} · ", clean(name))).unwrap_or_default();
     let of = format!("{} {}", summary.dataset.name, sample.preset);
@@ -135,7 +180,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     }
     lines.push((Some(Style::for_verdict(summary.run.verdict)), summary.run.verdict.name().to_owned()));
     lines.extend(few(&summary.run.reasons, REASONS).into_iter().map(|reason| (None, format!("  {reason}"))));
-    lines.extend(by_judge(summary));
+    lines.extend(by_judge(summary, width));
     let figure = format!(
         "{} {}{}, 95 % interval {}",
         headline.metric,
@@ -145,7 +190,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     );
     lines.push((Some(Style::Bold), figure));
     if let Some(value) = headline.value {
-        lines.push((None, score_bar(value, headline.ci95.as_ref())));
+        lines.push((None, score_bar(value, headline.ci95.as_ref(), width)));
     }
     if let Some(counted) = &summary.counting {
         let figure = percent_or_none(counted.value);
@@ -165,17 +210,18 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     }
     lines.push((None, judges(summary)));
     lines.push((None, effort(summary)));
-    lines.extend(memory_costs(summary).into_iter().map(|line| (None, line)));
+    lines.extend(filling(summary).map(|line| (None, line)));
+    lines.extend(memory_costs(summary, width).into_iter().map(|line| (None, line)));
     lines
 }
 
 /// How far the score moves with the judge, and below it what each judge gives, in as few lines as hold them.
-fn by_judge(summary: &Summary) -> Vec<(Option<Style>, String)> {
+fn by_judge(summary: &Summary, width: usize) -> Head {
     let Some(spread) = judge_spread(summary) else { return Vec::new() };
     let mut lines = vec![(Some(Style::Bold), spread.said)];
     let mut line = String::new();
     for value in spread.values {
-        if !line.is_empty() && line.width() + value.width() + 2 > WIDTH {
+        if !line.is_empty() && line.width() + value.width() + 2 > width {
             lines.push((None, std::mem::take(&mut line)));
         }
         line.push_str("  ");
@@ -187,7 +233,7 @@ fn by_judge(summary: &Summary) -> Vec<(Option<Style>, String)> {
 }
 
 /// What the memory system spends itself, where it was metered.
-fn memory_costs(summary: &Summary) -> Vec<String> {
+fn memory_costs(summary: &Summary, width: usize) -> Vec<String> {
     let Some(metered) = summary.metered.as_ref().filter(|metered| metered.total.is_seen()) else { return Vec::new() };
     let (total, refused) = (&metered.total, metered.refused_calls());
     // what came to nothing and was not refused has been let through
@@ -203,7 +249,7 @@ fn memory_costs(summary: &Summary) -> Vec<String> {
     let asked = format!("{asking} per 1,000 questions");
     let line = format!("{filled}, {asked}");
     // two ranges are longer than a line
-    if line.width() <= WIDTH { vec![line] } else { vec![filled, format!("  {asked}")] }
+    if line.width() <= width { vec![line] } else { vec![filled, format!("  {asked}")] }
 }
 
 /// Of a judge audit: how often the judge erred in each direction.
@@ -242,22 +288,47 @@ fn effort(summary: &Summary) -> String {
     parts.join(" · ")
 }
 
-/// A line for each category, `room` of them at most.
-fn categories(summary: &Summary, room: usize) -> Vec<String> {
+/// What filling the banks has taken, as far as it is known: seconds of work, which go on side by side, calls and dollars.
+fn filling(summary: &Summary) -> Option<String> {
+    const WORTH_TELLING: f64 = 1.0;
+    let (usage, seconds) = (&summary.usage, &summary.phase_seconds);
+    let work: f64 = [seconds.retain, seconds.build, seconds.consolidate].into_iter().flatten().sum();
+    let used: Vec<&UsageFigures> = std::iter::once(&usage.retain).chain(&usage.consolidate).collect();
+    let (calls, dollars) =
+        (used.iter().map(|used| used.calls).sum::<u64>(), used.iter().map(|used| used.usd).sum::<f64>());
+    let mut parts = vec![format!("filling the banks: {} of work", duration(work))];
+    if calls > 0 {
+        parts.push(format!("{}, {}", counted(calls, "call"), usd(dollars)));
+    }
+    (work >= WORTH_TELLING || calls > 0).then(|| parts.join(", "))
+}
+
+/// A line for each category, `room` of them at most. In fewer columns its bar is shorter, and goes before a figure does.
+fn categories(summary: &Summary, room: usize, columns: usize) -> Vec<String> {
     let all = summary.scores.first().map(|score| &score.by_category[..]).unwrap_or_default();
     let shown = if all.len() > room { room.saturating_sub(1) } else { all.len() };
     if shown == 0 {
         return Vec::new();
     }
-    let width = all[..shown].iter().map(|of| of.category.width().min(NAME)).max().unwrap_or_default();
-    let line = |of: &bench_proto::summary::CategoryScore| {
+    let shown_all = &all[..shown];
+    let width = shown_all.iter().map(|of| of.category.width().min(NAME)).max().unwrap_or_default();
+    let of_count = |of: &CategoryScore| format!(" n {}", count(of.n));
+    let behind = shown_all.iter().map(|of| of_count(of).width()).max().unwrap_or_default();
+    // the name, the score and the interval with the blanks before them
+    let least = width + 10 + 14;
+    let bar_columns = columns.saturating_sub(least + behind + 1).min(BAR);
+    let has_room = least + behind <= columns;
+    let line = |of: &CategoryScore| {
         let name = cut(&clean(&of.category), NAME);
         let fill = " ".repeat(width.saturating_sub(name.width()));
-        let bar = of.value.map_or_else(|| " ".repeat(BAR), |value| filled(value, BAR));
-        let value = percent_or_none(of.value);
-        format!("{name}{fill} {value:>9} {bar} {:>13} n {}", interval(of.ci95.as_ref()), count(of.n))
+        let bar = match bar_columns {
+            ..LEAST_BAR => String::new(),
+            wide => format!(" {}", of.value.map_or_else(|| " ".repeat(wide), |value| filled(value, wide))),
+        };
+        let (value, behind) = (percent_or_none(of.value), if has_room { of_count(of) } else { String::new() });
+        format!("{name}{fill} {value:>9}{bar} {:>13}{behind}", interval(of.ci95.as_ref()))
     };
-    let mut lines: Vec<String> = all[..shown].iter().map(line).collect();
+    let mut lines: Vec<String> = shown_all.iter().map(line).collect();
     if shown < all.len() {
         lines.push(format!("and {} more categories", all.len() - shown));
     }
@@ -268,6 +339,7 @@ fn categories(summary: &Summary, room: usize) -> Vec<String> {
 fn tail(summary: &Summary) -> Vec<String> {
     let mut lines = vec![String::new(), controls(summary)];
     lines.extend(cause(summary));
+    lines.extend(errors(summary));
     let mut notes: Vec<String> = summary.warnings.iter().map(|warning| format!("Warning: {warning}.")).collect();
     notes.extend(summary.spec.notes.iter().map(|note| format!("Note: {note}.")));
     notes.extend(summary.dataset.sample.notes.iter().map(|note| format!("Sample note: {note}.")));
@@ -276,15 +348,42 @@ fn tail(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What to do next with a run or a group, and which two can be compared: of an id that was drawn every verb takes the end.
-pub(crate) fn commands(id: &str, compared: [&str; 2]) -> [String; 4] {
-    let [run, first, second] = [id, compared[0], compared[1]].map(|whole| random_end(whole).unwrap_or(whole));
-    [
+/// What to do next with a run or a group, and which two can be compared: of an id that was drawn every verb takes the end. A page that
+/// lies somewhere is named; else a command makes one.
+pub(crate) fn commands(id: &str, compared: [&str; 2], options: TerminalOptions<'_>) -> Vec<String> {
+    let [run, first, second] = [id, compared[0], compared[1]].map(short);
+    let page = match options.page {
+        Some(page) => clean(&page.display().to_string()).into_owned(),
+        None => format!("bench-coord report {run} --output-dir DIR"),
+    };
+    let width = columns(options.view);
+    vec![
         String::new(),
-        format!("all of it  bench-coord report {run} --full"),
-        format!("a page     bench-coord report {run} --format html"),
-        format!("compared   bench-coord compare {first} {second}"),
+        next("all of it", &format!("bench-coord report {run} --full"), width),
+        next("a page", &page, width),
+        next("compared", &format!("bench-coord compare {first} {second}"), width),
     ]
+}
+
+/// The same of a run, with what lists the questions that ended in an error.
+fn commands_of_run(summary: &Summary, options: TerminalOptions<'_>) -> Vec<String> {
+    let id = &summary.run.id;
+    let mut commands = commands(id, [OTHER, id], options);
+    if !summary.errors.is_empty() {
+        let listed = format!("bench-coord show {} --failed", short(id));
+        commands.insert(1, next("failed", &listed, columns(options.view)));
+    }
+    commands
+}
+
+fn short(id: &str) -> &str {
+    random_end(id).unwrap_or(id)
+}
+
+/// A command and what it is for, which goes where there is no room for both.
+fn next(what: &str, command: &str, width: usize) -> String {
+    let line = format!("{what:<9}  {command}");
+    if line.width() <= width { line } else { command.to_owned() }
 }
 
 fn controls(summary: &Summary) -> String {
@@ -314,6 +413,20 @@ fn cause(summary: &Summary) -> Option<String> {
     Some(format!("Of {} that did not pass, {} {words}.", counted(failed, "question"), count(most)))
 }
 
+/// What most of the questions that ended in an error were told.
+fn errors(summary: &Summary) -> Option<String> {
+    // of equals the first
+    let (code, n) = summary.errors.iter().rev().max_by_key(|(_, n)| **n)?;
+    let all = summary.errors.values().copied().fold(0, u64::saturating_add);
+    let of_all = format!("{} of {}", count(all), counted(summary.outcomes.sample, "question"));
+    let said = summary.error_examples.get(code).map(|said| format!(": {}", clean(said))).unwrap_or_default();
+    let code = clean(code);
+    Some(match summary.errors.len() {
+        1 => format!("{of_all} ended in an error, {code}{said}"),
+        _ => format!("{of_all} ended in errors, {} of them in {code}{said}", count(*n)),
+    })
+}
+
 /// The first lines, and how many there are beside them.
 pub(crate) fn few(lines: &[String], most: usize) -> Vec<String> {
     let shown = if lines.len() > most { most - 1 } else { lines.len() };
@@ -331,8 +444,9 @@ fn filled(value: f64, columns: usize) -> String {
 }
 
 /// A score and its interval on a line.
-pub(crate) fn score_bar(value: f64, interval: Option<&Interval>) -> String {
-    format!("0 {} 100 %", scale(value, interval.map(|ci| (ci.low, ci.high)), WIDE_BAR))
+pub(crate) fn score_bar(value: f64, interval: Option<&Interval>, width: usize) -> String {
+    let columns = width.saturating_sub(AROUND_BAR).min(WIDE_BAR);
+    format!("0 {} 100 %", scale(value, interval.map(|ci| (ci.low, ci.high)), columns))
 }
 
 /// A share and its interval on a line from 0 to 1.
@@ -362,7 +476,7 @@ mod tests {
     #[test]
     fn several_judges_are_led_by_how_far_they_lie_apart() {
         let mut summary = golden::report();
-        assert!(by_judge(&summary).is_empty(), "one judge moves nothing");
+        assert!(by_judge(&summary, WIDTH).is_empty(), "one judge moves nothing");
         let names = ["anthropic:a-judge-with-a-long-name", "openai:another-judge-with-a-long-name", "openai:c"];
         summary.spec.judges = names.map(str::to_owned).to_vec();
         summary.headline.metric = "judge".to_owned();
@@ -374,7 +488,7 @@ mod tests {
                 score
             })
             .collect();
-        let page = render(&summary, Painter(super::super::View::default()));
+        let page = render(&summary, TerminalOptions::default());
         let at = |words: &str| page.lines().position(|line| line.contains(words)).expect("is said");
         assert!(at("the judge moves this by 0.00 points") < at("judge 62.39 %"), "{page}");
         assert!(names.iter().all(|name| page.contains(name)), "no value is cut: {page}");
@@ -382,7 +496,7 @@ mod tests {
         let [low_judge, high_judge] = [0, 1].map(bench_proto::facts::judge_metric);
         let spread = JudgeSpread { value: 0.051, low_judge, high_judge, n: 1, ci95: None, ci95_note: None };
         summary.panel = Some(PanelSummary { spread: Some(spread), ..PanelSummary::default() });
-        let lines: Vec<String> = by_judge(&summary).into_iter().map(|(_, line)| line).collect();
+        let lines: Vec<String> = by_judge(&summary, WIDTH).into_iter().map(|(_, line)| line).collect();
         assert!(lines[lines.len() - 2].contains(names[2]), "{lines:?}");
         assert_eq!(
             lines[lines.len() - 1],
@@ -402,10 +516,10 @@ mod tests {
             (given.clone(), given.as_str()),
         ] {
             summary.run.id = id;
-            let page = render(&summary, Painter(super::super::View::default()));
+            let page = render(&summary, TerminalOptions::default());
             let commands = [
                 format!("bench-coord report {typed} --full"),
-                format!("bench-coord report {typed} --format html"),
+                format!("bench-coord report {typed} --output-dir DIR"),
                 format!("bench-coord compare OTHER {typed}"),
             ];
             let ends: Vec<&str> = page.lines().rev().take(3).collect();
@@ -413,6 +527,69 @@ mod tests {
                 assert!(line.ends_with(command), "{page}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_that_is_there_is_named_by_its_path() {
+        let path = std::path::Path::new(".bench/runs/mine/report.html");
+        let page = render(&golden::report(), TerminalOptions { page: Some(path), ..TerminalOptions::default() });
+        assert!(page.contains("\na page     .bench/runs/mine/report.html\n"), "{page}");
+        assert!(!page.contains("--output-dir"), "{page}");
+    }
+
+    #[test]
+    fn no_line_but_a_command_is_wider_than_a_narrow_terminal() {
+        let mut summary = golden::report();
+        summary.run.verdict = Verdict::Invalid;
+        summary.run.reasons = vec!["coverage 40.0 % is under 99 %: 12 of 20 questions have no score".to_owned()];
+        for width in 40..=100 {
+            let view = View { colour: false, width: Some(width) };
+            let page = render(&summary, TerminalOptions { view, ..TerminalOptions::default() });
+            let is_wide = |line: &&str| line.width() > width.min(WIDTH) && !line.starts_with("bench-coord ");
+            let wide: Vec<&str> = page.lines().filter(is_wide).collect();
+            assert!(wide.is_empty(), "{width}: {wide:#?}");
+            assert!(page.lines().count() <= MOST_LINES, "{page}");
+            for words in ["62.39 %", "●", "single-hop", "73.37 %", "67.0 to 79.8", "--full"] {
+                assert!(page.contains(words), "{width}: '{words}' is missing:\n{page}");
+            }
+        }
+        let narrow = View { colour: false, width: Some(60) };
+        let page = render(&summary, TerminalOptions { view: narrow, ..TerminalOptions::default() });
+        assert!(page.contains('█'), "a shorter bar: {page}");
+    }
+
+    #[test]
+    fn reasons_go_on_below_where_lines_are_left() {
+        let mut summary = golden::report();
+        summary.run.verdict = Verdict::Invalid;
+        let words = (0..25).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
+        summary.run.reasons = vec![words.clone()];
+        let page = render(&summary, TerminalOptions::default());
+        let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&words), "all of it is there: {page}");
+        summary.run.reasons = vec![words.repeat(3); 3];
+        let page = render(&summary, TerminalOptions::default());
+        assert!(page.lines().count() <= MOST_LINES, "{page}");
+    }
+
+    #[test]
+    fn errors_are_told_by_the_one_that_most_questions_met() {
+        let mut summary = golden::report();
+        summary.errors =
+            [("http_500", 2), ("system_refused", 10), ("timeout", 10)].map(|(code, n)| (code.to_owned(), n)).into();
+        assert_eq!(
+            errors(&summary).as_deref(),
+            Some("22 of 1,986 questions ended in errors, 10 of them in system_refused")
+        );
+        summary.errors.retain(|code, _| code == "system_refused");
+        let said = ("system_refused".to_owned(), "recall: mine says: KeyError: 'a\u{1b}[2J'".to_owned());
+        summary.error_examples.extend([said]);
+        let told = "10 of 1,986 questions ended in an error, system_refused: recall: mine says: KeyError: 'a [2J'";
+        assert_eq!(errors(&summary).as_deref(), Some(told));
+        let page = render(&summary, TerminalOptions::default());
+        assert!(page.contains("failed     bench-coord show 00000000f011 --failed"), "{page}");
+        let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(told), "{page}");
     }
 
     #[test]
@@ -426,7 +603,7 @@ mod tests {
         };
         summary.metered = Some(known.clone());
         let told = ["memory itself $0.0634: $0.0610 per 1,000 turns, $0.2900 per 1,000 questions"];
-        assert_eq!(memory_costs(&summary), told);
+        assert_eq!(memory_costs(&summary, WIDTH), told);
         summary.metered = Some(MeteredSummary {
             usd_per_1000_turns: None,
             usd_per_question: None,
@@ -435,7 +612,7 @@ mod tests {
             ..known
         });
         let told = ["memory itself $0.0634: $0.0010 to $0.0610 per 1,000 turns", "  $0 to $0.2900 per 1,000 questions"];
-        assert_eq!(memory_costs(&summary), told);
+        assert_eq!(memory_costs(&summary, WIDTH), told);
     }
 
     #[test]
@@ -448,7 +625,7 @@ mod tests {
                 refused: vec![MeteredRefused { code, why, calls: 50, at_least: false }],
                 ..MeteredSummary::default()
             });
-            let told = memory_costs(&summary);
+            let told = memory_costs(&summary, WIDTH);
             let none = "memory itself $0: the meter has let no call through";
             assert_eq!(told == [none], is_none, "{failed} failed: {told:?}");
         }

@@ -2,6 +2,23 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::cut;
+
+/// A line as several, none wider than `width` columns: at most `more` of them beside the first. The last one is cut where even these
+/// do not hold all of it.
+pub(super) fn folded(line: &str, width: usize, more: usize) -> Vec<String> {
+    if more == 0 || line.width() <= width {
+        return vec![cut(line, width)];
+    }
+    let whole = within(line, width);
+    let all: Vec<&str> = whole.lines().collect();
+    let last = more.min(all.len().saturating_sub(1));
+    let mut lines: Vec<String> = all.iter().take(last).map(|line| cut(line, width)).collect();
+    let rest = all.iter().skip(last).enumerate().map(|(at, line)| if at == 0 { *line } else { line.trim_start() });
+    lines.push(cut(&rest.collect::<Vec<_>>().join(" "), width));
+    lines
+}
+
 /// The lines of a text, none wider than `width` columns but by a single word. A line of two columns, as `name   what it is`, goes on
 /// below its second one where that leaves room for half a line.
 #[must_use]
@@ -61,5 +78,19 @@ mod tests {
         ] {
             assert_eq!(within(text, width), shown);
         }
+    }
+
+    #[test]
+    fn a_line_is_folded_into_as_many_as_there_is_room_for_and_the_last_is_cut() {
+        for (more, shown) in [
+            (0, &["  one tw…"][..]),
+            (1, &["  one two", "  three …"]),
+            (2, &["  one two", "  three", "  four"]),
+            (9, &["  one two", "  three", "  four"]),
+        ] {
+            assert_eq!(folded("  one two three four", 9, more), shown, "{more}");
+        }
+        assert_eq!(folded("one", 9, 2), ["one"]);
+        assert_eq!(folded("a averylongword b", 6, 2), ["a", "avery…", "b"]);
     }
 }

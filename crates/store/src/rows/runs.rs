@@ -113,7 +113,7 @@ pub struct NewGroup {
     pub cap: Option<PicoUsd>,
 }
 
-/// The group of a run.
+/// The group that a run is one of, by its row and by the id that people use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunGroup {
     /// Row number.

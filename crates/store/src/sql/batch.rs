@@ -59,7 +59,7 @@ pub(crate) struct Batch {
 pub(crate) enum Column {
     /// Numbers.
     Int(Vec<i64>),
-    /// Texts.
+    /// Texts, each of which may be missing.
     Text(Vec<Option<String>>),
     /// Bytes.
     Blob(Vec<Vec<u8>>),

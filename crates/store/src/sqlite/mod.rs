@@ -264,10 +264,17 @@ fn prepare_place(path: &Path, access: Access) -> StoreResult<std::fs::Metadata> 
     private(std::fs::OpenOptions::new().append(true).create(true))
         .open(path)
         .map_err(|e| refused("the file cannot be written".to_owned(), e))?;
-    // the write-ahead log is a second file beside it
+    // the write-ahead log is a second file beside it; whoever made the folder can know the name, and nothing is written through a link
     let probe = folder.join(format!(".bench-probe-{}", std::process::id()));
-    let written = std::fs::write(&probe, b"").and_then(|()| probe.metadata());
-    let probed = written.map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
+    let make = || std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
+    let made = match make() {
+        // left behind by one that was killed, or put there
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => std::fs::remove_file(&probe).and_then(|()| make()),
+        made => made,
+    };
+    let probed = made
+        .and_then(|made| made.metadata())
+        .map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
     std::fs::remove_file(&probe).map_err(|e| refused(format!("a file in {place} cannot be removed"), e))?;
     Ok(probed)
 }

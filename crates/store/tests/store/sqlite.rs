@@ -62,6 +62,21 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     }
 }
 
+/// Whoever made a folder can know which file the program makes there to find out whether it may write.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_tried_out_beside_a_store_is_written_through_no_link() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "precious").expect("is written");
+    let probe = folder.path().join(format!(".bench-probe-{}", std::process::id()));
+    std::os::unix::fs::symlink(&victim, &probe).expect("is linked");
+    let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+    open(&url).await.expect("the store opens").close().await;
+    assert_eq!(std::fs::read_to_string(&victim).expect("is there"), "precious");
+    assert!(probe.symlink_metadata().is_err(), "nothing is left");
+}
+
 /// Releases before the files were their owner's alone made them for everybody.
 #[cfg(unix)]
 #[tokio::test]

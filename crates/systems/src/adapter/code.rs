@@ -26,8 +26,8 @@ use tracing::warn;
 
 use self::language::{Language, packages, wanted_variables};
 use super::{
-    call::excerpt,
     managed, mistakes,
+    said::excerpt,
     secrets::Secrets,
     spec::{AdapterSpec, CodeSpec, FilterName, SettingSpec, Unit},
     time,

@@ -15,6 +15,7 @@ use super::{
     items::{ITEM_VARS, REPLACED_VARS},
     mistakes::{check_fields, check_name, check_ready, check_whole},
     path::Path,
+    places,
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
     time,
@@ -134,6 +135,7 @@ pub(super) struct Adapter {
     pub(super) consolidate: Option<Call>,
     pub(super) ready: Option<Call>,
     pub(super) searches: Vec<(Call, Vec<Hits>)>,
+    pub(super) places: Option<(Call, places::Paths)>,
     pub(super) answer: Option<Call>,
     pub(super) verify: Option<Call>,
     pub(super) list: Option<Listing>,
@@ -171,9 +173,10 @@ impl Adapter {
             &self.import,
             &self.health,
         ];
+        let places = self.places.iter().map(|(call, _)| call);
         let searches = self.searches.iter().map(|(call, _)| call).chain(self.list.iter().map(|listing| &listing.call));
         let purge = self.purge.iter().flat_map(|(list, _, remove)| [list, remove]);
-        let all = named.into_iter().flatten().chain(searches).chain(purge);
+        let all = named.into_iter().flatten().chain(searches).chain(places).chain(purge);
         all.flat_map(|call| std::iter::once(call).chain(call.steps.then()))
     }
 }
@@ -216,6 +219,7 @@ pub(super) struct Hits {
     pub(super) list: Path,
     pub(super) text: Path,
     pub(super) id: Option<Path>,
+    pub(super) made_of: Option<Path>,
     pub(super) session: Option<Path>,
     pub(super) score: Option<Path>,
     pub(super) time: Option<Path>,
@@ -234,6 +238,7 @@ impl Hits {
             list: Path::new(&spec.list),
             text: Path::new(&spec.text),
             id: path(&spec.id),
+            made_of: path(&spec.made_of),
             session: path(&spec.session),
             score: path(&spec.score),
             time: path(&spec.time),
@@ -307,6 +312,7 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         // whoever waits for a bank holds no slot: its looks are polls of their own (P11), where they may begin again
         ready: call("ready.call", &spec.ready.call, &ready_vars)?.map(Call::looking_if_it_may),
         searches: compile_searches(spec, timeout)?,
+        places: compile_places(spec, timeout)?,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,
         list: compile_listing(spec, timeout)?,
@@ -327,10 +333,18 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         item_vars: item_names,
         message: template("message", &spec.message, MESSAGE_VARS)?,
         every: duration("every", &spec.ready.every, 1)?,
-        stalled_after: duration("stalled_after", &spec.ready.stalled_after, 120)?,
+        stalled_after: duration("stalled_after", &spec.ready.stalled_after, stalled_after(spec.ready.when))?,
         stable_for: duration("stable_for", &spec.ready.stable_for, 30)?,
         spec: spec.clone(),
     })
+}
+
+/// Seconds after which a bank has failed, where the file does not say: nothing has moved, or nothing has stood still.
+const fn stalled_after(when: ReadyRule) -> u64 {
+    match when {
+        ReadyRule::Stable => 4 * 3600,
+        _ => 120,
+    }
 }
 
 fn compile_call(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Call, String> {
@@ -350,6 +364,20 @@ fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, 
         Ok((call, search.hits.iter().map(Hits::new).collect()))
     };
     spec.recall.iter().chain(&spec.recall_also).enumerate().map(search).collect()
+}
+
+/// How the system's own ids are looked up.
+fn compile_places(spec: &AdapterSpec, timeout: Duration) -> Result<Option<(Call, places::Paths)>, String> {
+    let calls = spec.recall.iter().chain(&spec.recall_also).chain(&spec.list);
+    match (&spec.places, calls.flat_map(|call| &call.hits).any(|hits| hits.made_of.is_some())) {
+        (Some(places), true) => {
+            let call = compile_call("places.call", &places.call, BANK_VARS, timeout)?;
+            Ok(Some((call, places::Paths::new(places))))
+        }
+        (None, false) => Ok(None),
+        (Some(_), false) => Err("places: no list of `hits` has `made_of`, the path of the ids to look up".to_owned()),
+        (None, true) => Err("hits.made_of: `places` is missing: what are these ids looked up by?".to_owned()),
+    }
 }
 
 /// How a bank is listed.

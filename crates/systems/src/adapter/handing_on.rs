@@ -13,8 +13,9 @@ use serde_json::Value;
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use super::{
-    call::{Call, ToServer, excerpt, looks_like_a_page},
+    call::{Call, ToServer},
     http::{self, Request},
+    said::{excerpt, looks_like_a_page},
     template::Vars,
     time,
 };

@@ -2,6 +2,7 @@
 //! of private networks are refused unless the file allows them; loopback is allowed where the URL says so.
 
 use std::{
+    mem,
     net::{IpAddr, SocketAddr},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -215,14 +216,15 @@ pub(super) async fn answered(
     request: Request,
     what: &str,
 ) -> Result<reqwest::Response, Failure> {
-    let Request { mut method, mut url, headers, mut body, redirects, .. } = request;
-    let origin = url.origin();
+    let Request { mut method, mut url, mut headers, mut body, redirects, .. } = request;
     for _ in 0..=MAX_REDIRECTS {
-        let mut builder = client.request(method.clone(), url.clone()).headers(headers.clone());
-        if let Some(body) = &body {
-            builder = builder.body(body.clone());
-        }
-        let response = builder.send().await.map_err(|error| network(&error, what))?;
+        let mut sent = reqwest::Request::new(method.clone(), url.clone());
+        // copied only where it may be sent again
+        let (with, carried) =
+            if redirects { (headers.clone(), body.clone()) } else { (mem::take(&mut headers), body.take()) };
+        *sent.headers_mut() = with;
+        *sent.body_mut() = carried.map(Into::into);
+        let response = client.execute(sent).await.map_err(|error| network(&error, what))?;
         let status = response.status();
         if status.is_redirection() && status.as_u16() != 304 {
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default().to_owned();
@@ -235,7 +237,7 @@ pub(super) async fn answered(
                     ),
                 ));
             }
-            let next = url.join(&to).ok().filter(|next| next.origin() == origin).ok_or_else(|| {
+            let next = url.join(&to).ok().filter(|next| next.origin() == url.origin()).ok_or_else(|| {
                 Failure::permanent("system_redirect", format!("{what}: redirected to another server: '{shown}'"))
             })?;
             url = next;
@@ -285,7 +287,9 @@ pub(super) fn network(error: &reqwest::Error, what: &str) -> Failure {
         return Failure::permanent("system_address", format!("{what}: {cause}"));
     }
     if error.is_connect() {
-        return Failure::transient(UNREACHABLE, format!("{what}: cannot connect: {cause}"));
+        // the path and what follows may hold what was filled in
+        let to = error.url().map(|url| format!(" to {}", url.origin().ascii_serialization())).unwrap_or_default();
+        return Failure::transient(UNREACHABLE, format!("{what}: cannot connect{to}: {cause}"));
     }
     if error.is_timeout() {
         return Failure::transient("system_timeout", format!("{what}: {cause}"));
@@ -358,6 +362,26 @@ mod tests {
         let client = SystemHttp::default().client(true).expect("a client");
         send(&client, request, "search").await.expect("a response");
         assert_each_header_once(&heard.await.expect("no panic"));
+    }
+
+    #[tokio::test]
+    async fn who_cannot_be_reached_is_named_without_what_was_filled_in() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        let request = Request {
+            method: Method::POST,
+            url: Url::parse(&format!("http://{closed}/banks/opensesame?key=opensesame")).expect("a URL"),
+            headers: HeaderMap::new(),
+            body: None,
+            timeout: Duration::from_secs(5),
+            max_bytes: 100,
+            redirects: false,
+        };
+        let client = SystemHttp::default().client(true).expect("a client");
+        let failure = send(&client, request, "retain").await.expect_err("nobody listens");
+        let said = &failure.message;
+        assert_eq!(failure.code, UNREACHABLE);
+        assert!(said.starts_with(&format!("retain: cannot connect to http://{closed}: ")), "{said}");
+        assert!(!said.contains("opensesame"), "{said}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! From what a system hands back to the dataset's ids: by id, by the tag that `{tagged}` puts before a text, by the text.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasher as _,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -11,6 +12,7 @@ use bench_proto::{
     step::{HitLevel, PlacedBy, RetrievedHit},
 };
 
+use foldhash::{fast::RandomState, quality};
 use serde_json::Value;
 
 use super::{
@@ -28,24 +30,27 @@ const ENTRIES_AT_A_TIME: usize = 64;
 /// The ids and texts of a bank.
 #[derive(Debug, Default)]
 pub(super) struct BankIndex {
-    /// Sessions, and what is in them.
-    session_of: HashMap<String, String>,
-    /// Single memories: each counts as a session by itself.
-    memories: HashSet<String>,
+    /// The session of each session, of what is in it, and of each single memory, which counts as a session by itself.
+    session_of: HashMap<String, Within, RandomState>,
     /// Items that are a further part of a session.
-    parts: HashMap<String, String>,
+    parts: HashMap<String, String, RandomState>,
     /// Ids by what a text hashes to: the texts themselves are in the bank.
-    id_of: HashMap<TextKey, String>,
+    id_of: HashMap<TextKey, String, RandomState>,
+    /// Hashes texts, in a way that no memory system knows.
+    hasher: quality::RandomState,
 }
 
-/// The first half of the sha256 of a text.
-type TextKey = [u8; 16];
-
-fn key_of(text: &str) -> TextKey {
-    let mut key = TextKey::default();
-    key.copy_from_slice(&Sha256Hash::of_bytes(text.as_bytes()).0[..16]);
-    key
+/// What an id of the dataset is.
+#[derive(Debug)]
+enum Within {
+    /// A session, or something in it.
+    Session(String),
+    /// A single memory.
+    Alone,
 }
+
+/// Two hashes of a text.
+type TextKey = [u64; 2];
 
 /// What a system hands back of a hit.
 #[derive(Debug, Default)]
@@ -63,16 +68,17 @@ impl BankIndex {
         for entry in &content.entries {
             match entry {
                 StreamEntry::Session(session) => {
-                    index.session_of.insert(session.id.clone(), session.id.clone());
+                    let within = || Within::Session(session.id.clone());
+                    index.session_of.insert(session.id.clone(), within());
                     if session.part > 0 {
                         index.parts.insert(session_item_id(session), session.id.clone());
                     }
                     for turn in &session.turns {
-                        index.session_of.insert(turn.id.clone(), session.id.clone());
+                        index.session_of.insert(turn.id.clone(), within());
                     }
                 }
                 StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
-                    index.memories.insert(memory.id.clone());
+                    index.session_of.entry(memory.id.clone()).or_insert(Within::Alone);
                 }
                 StreamEntry::Update { memory: None, .. } => {}
             }
@@ -82,7 +88,8 @@ impl BankIndex {
         for item in content.entries.chunks(ENTRIES_AT_A_TIME).flat_map(|some| cut.items(some).unwrap_or_default()) {
             let (id, texts) = item.texts();
             for text in texts {
-                index.id_of.entry(key_of(&text)).or_insert_with(|| id.clone());
+                let key = index.key(&text);
+                index.id_of.entry(key).or_insert_with(|| id.clone());
             }
         }
         index
@@ -91,30 +98,53 @@ impl BankIndex {
     /// Bytes held, roughly.
     fn bytes(&self) -> usize {
         const SLOT: usize = 2 * size_of::<String>() + 16;
-        let maps = [&self.session_of, &self.parts].into_iter().flatten();
-        let ids: usize = maps.map(|(id, session)| id.len() + session.len() + SLOT).sum();
-        let memories: usize = self.memories.iter().map(|id| id.len() + SLOT).sum();
-        ids + memories + self.id_of.values().map(|id| id.len() + SLOT).sum::<usize>()
+        let sessions = self.session_of.iter().map(|(id, within)| match within {
+            Within::Session(session) => id.len() + session.len() + SLOT,
+            Within::Alone => id.len() + SLOT,
+        });
+        let parts = self.parts.iter().map(|(id, session)| id.len() + session.len() + SLOT);
+        let texts = self.id_of.values().map(|id| id.len() + SLOT);
+        sessions.chain(parts).chain(texts).sum()
+    }
+
+    fn key(&self, text: &str) -> TextKey {
+        [0_u8, 1].map(|salt| self.hasher.hash_one((salt, text)))
     }
 
     /// The hit number `at` (from 0) of a recall, placed among what was stored. What is not known keeps the system's own id.
     pub(super) fn place(&self, at: usize, handed: Handed) -> RetrievedHit {
         let Handed { id, session, text, score, details } = handed;
-        let (tag, text) = match untag(&text) {
-            Some((tag, rest)) if self.knows(tag) => (Some(tag.to_owned()), rest.to_owned()),
-            _ => (None, text),
+        let tagged = untag(&text).and_then(|(tag, rest)| Some((self.find(tag)?, rest.to_owned())));
+        let (by_tag, text) = match tagged {
+            Some((found, rest)) => (Some(found), rest),
+            None => (None, text),
         };
-        let known = |id: &String| self.knows(id);
-        let by_id = id.clone().filter(known).or(tag);
-        let by_text = if by_id.is_none() { self.id_of.get(&key_of(text.trim())).cloned() } else { None };
-        let placed_by = if by_text.is_some() { PlacedBy::Text } else { PlacedBy::Id };
-        let found = by_id.or(by_text).or(session.clone().filter(known)).or(id);
-        let id = found.map(|id| self.dataset_id(&id).to_owned()).unwrap_or_default();
-        let level = self.level(&id, session.as_deref());
-        let session_id = self.session_of.get(&id).or_else(|| self.memories.get(&id)).cloned().or(session);
-        let session_id = session_id.unwrap_or_default();
+        let by_id = id.as_deref().and_then(|id| self.find(id)).or(by_tag);
+        let by_text = if by_id.is_none() { self.id_of.get(&self.key(text.trim())) } else { None };
+        let in_session = || session.as_deref().and_then(|session| self.find(session));
+        let found = match by_text {
+            Some(id) => self.find(id),
+            None => by_id.or_else(in_session),
+        };
+        let id = match (found, by_text.or(id.as_ref())) {
+            (Some((id, _)), _) => id.to_owned(),
+            (None, Some(id)) => self.dataset_id(id).to_owned(),
+            (None, None) => String::new(),
+        };
+        let level = match found.or_else(|| self.find(&id)) {
+            Some((_, Within::Session(session))) if *session == id => HitLevel::Session,
+            Some(_) => HitLevel::Turn,
+            None if session.as_deref().is_some_and(|session| self.is_session(session)) => HitLevel::Session,
+            None => HitLevel::Unknown,
+        };
+        let session_id = match found {
+            Some((_, Within::Session(session))) => session.clone(),
+            Some((memory, Within::Alone)) => memory.to_owned(),
+            None => session.unwrap_or_default(),
+        };
         let came_without = id.is_empty();
         let id = if came_without { format!("hit-{}", at + 1) } else { id };
+        let placed_by = if by_text.is_some() { PlacedBy::Text } else { PlacedBy::Id };
         let placed_by = (level != HitLevel::Unknown).then_some(placed_by);
         let hit = RetrievedHit { id, session_id, score, text, placed_by, level: Some(level), details };
         if came_without {
@@ -123,32 +153,29 @@ impl BankIndex {
         hit
     }
 
-    /// The dataset's id of what may be a part of a text or of a session.
-    fn dataset_id<'a>(&'a self, id: &'a str) -> &'a str {
-        if self.holds(id) {
-            return id;
-        }
+    /// The dataset's id of what may be a part of a text or of a session, and what it is; `None` for an id that is not known.
+    fn find(&self, id: &str) -> Option<(&str, &Within)> {
+        let held = |id: &str| self.session_of.get_key_value(id).map(|(id, within)| (id.as_str(), within));
+        held(id).or_else(|| {
+            let whole = self.whole(id);
+            // most have no parts, and were looked for above
+            if whole == id { None } else { held(whole) }
+        })
+    }
+
+    /// What this is a part of, or itself.
+    fn whole<'a>(&'a self, id: &'a str) -> &'a str {
         let whole = whole_id(id);
         self.parts.get(whole).map_or(whole, String::as_str)
     }
 
-    fn holds(&self, id: &str) -> bool {
-        self.session_of.contains_key(id) || self.memories.contains(id)
+    /// The dataset's id of what may be a part, or what it was a part of by its name.
+    fn dataset_id<'a>(&'a self, id: &'a str) -> &'a str {
+        if self.session_of.contains_key(id) { id } else { self.whole(id) }
     }
 
-    fn knows(&self, id: &str) -> bool {
-        self.holds(self.dataset_id(id))
-    }
-
-    fn level(&self, id: &str, session: Option<&str>) -> HitLevel {
-        let is_session = |id: &str| self.session_of.get(id).is_some_and(|session| session == id);
-        if is_session(id) || (!self.knows(id) && session.is_some_and(is_session)) {
-            HitLevel::Session
-        } else if self.knows(id) {
-            HitLevel::Turn
-        } else {
-            HitLevel::Unknown
-        }
+    fn is_session(&self, id: &str) -> bool {
+        matches!(self.session_of.get(id), Some(Within::Session(session)) if session == id)
     }
 }
 

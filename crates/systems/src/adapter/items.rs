@@ -18,11 +18,14 @@ use bench_proto::{
 use serde_json::{Value, json};
 
 use super::{
-    process::ProcessItem,
+    process_item::ProcessItem,
     spec::{AdapterSpec, Unit},
     template::{Template, Vars},
 };
 use crate::{BankRef, Capabilities};
+
+/// Items that a page of a listing is asked for.
+pub(super) const PAGE_ITEMS: u32 = 200;
 
 /// Names of an item's variables.
 pub(super) const ITEM_VARS: &[&str] = &[

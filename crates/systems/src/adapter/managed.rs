@@ -572,15 +572,22 @@ struct Around {
     log: PathBuf,
 }
 
-/// Runs what a file wants checked before its system is started (`start.check`), as the system would run below `home`; nothing for
-/// systems that the runner does not start.
+/// Looks whether the variables are set that a system is started with, and runs what its file wants checked before that (`start.check`),
+/// as the system would run below `home`; nothing for systems that the runner does not start.
 ///
 /// # Errors
-/// What the check says, and what it lacks to be run.
+/// The variable that is not set; what the check says, and what it lacks to be run.
 pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) -> Result<(), String> {
     let Some(spec) = spec_of(settings).filter(|_| is_started(settings)) else { return Ok(()) };
     let spec = filled(spec, settings)?;
-    let Some(start) = spec.start.as_ref().filter(|start| !start.check.is_empty()) else { return Ok(()) };
+    let Some(start) = spec.start.as_ref() else { return Ok(()) };
+    let values = Values { given: given.of_bank(None), ..Values::default() };
+    for text in start.command.iter().chain(start.env.values()).chain(start.files.values()) {
+        fill(text, &values).map_err(|lacks| format!("{} cannot be started: {lacks}", spec.name))?;
+    }
+    if start.check.is_empty() {
+        return Ok(());
+    }
     // processes of two containers may share a home and have the same id
     let own = format!("check-{}", RunId::fresh().0);
     let context = AdapterContext {

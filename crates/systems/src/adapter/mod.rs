@@ -5,11 +5,11 @@
 //!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
 //! (`template`, `path`, `sse`, `multipart`, `metric`), `steps` several requests that are one operation, `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
-//! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
-//! those that are named, `secrets` keeps them out of messages, `dispositions` and `settings`
+//! what is stored, `index` the way back to the dataset's ids (`places` those of the system that stand for them), `literal` finds secrets that stand in a file, `variables` fills in
+//! those that are named, `secrets` keeps them out of messages, `said` is what messages show of a system's words, `dispositions` and `settings`
 //! are those of a run.
 //! `handing_on` is a bank as a file that a server gives and takes.
-//! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+//! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers (`process_item` is what they are given to store). The shipped files are in `shipped`.
 
 mod call;
 pub mod code;
@@ -28,11 +28,14 @@ mod metric;
 mod mistakes;
 mod multipart;
 mod path;
+mod places;
 mod process;
+mod process_item;
 mod readiness;
 mod recalling;
 pub mod replay;
 mod retaining;
+mod said;
 mod secrets;
 pub mod settings;
 pub mod shipped;
@@ -59,9 +62,8 @@ pub use managed::{
     imported_banks, remove_data,
 };
 pub use mcp::NO_SUCH_TOOL;
-pub use process::{
-    PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
-};
+pub use process::{PROTOCOL, ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch};
+pub use process_item::ProcessItem;
 pub use spec::{AdapterSpec, InstancePer};
 
 use self::secrets::{Discreet, Secrets};
@@ -154,6 +156,16 @@ pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
     let file = settings.get(ADAPTER).map(Value::to_string).unwrap_or_default();
     let secrets = all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>());
     secrets.filter(|secret| !file.contains(secret)).collect()
+}
+
+/// The keys that the adapter of these settings names and that this process cannot read, by the names of their variables or the paths of
+/// their files: nothing can be searched for them. `given` stands for variables in a metered run.
+#[must_use]
+pub fn keys_not_read(settings: &SystemSettings, given: &given::Given) -> BTreeSet<String> {
+    let url = settings.get(URL).and_then(Value::as_str);
+    let of_file = spec_of(settings);
+    let of_run = of_file.clone().and_then(|spec| filled(spec, settings).ok());
+    of_file.into_iter().chain(of_run).flat_map(|spec| secrets::not_read(&spec, url, given)).collect()
 }
 
 /// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.

@@ -49,7 +49,7 @@ impl Path {
 
     /// The first value at the path.
     pub(super) fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        self.all(value).into_iter().next()
+        self.ways.iter().find_map(|way| walk_to_first(value, way))
     }
 
     /// The last value at the path.
@@ -153,6 +153,19 @@ impl Path {
     }
 }
 
+/// What [`walk`] finds first that is not `null`.
+fn walk_to_first<'v>(value: &'v Value, way: &[Segment]) -> Option<&'v Value> {
+    let Some((segment, rest)) = way.split_first() else { return Some(value).filter(|value| !value.is_null()) };
+    match (segment, value) {
+        (Segment::Key(key), Value::Object(map)) => walk_to_first(map.get(key)?, rest),
+        (Segment::Index(at), Value::Array(list)) => walk_to_first(list.get(*at)?, rest),
+        (Segment::Index(at), Value::Object(map)) => walk_to_first(map.get(&at.to_string())?, rest),
+        (Segment::Each, Value::Array(list)) => list.iter().find_map(|value| walk_to_first(value, rest)),
+        (Segment::Each, Value::Object(map)) => map.values().find_map(|value| walk_to_first(value, rest)),
+        _ => None,
+    }
+}
+
 fn walk<'v>(value: &'v Value, way: &[Segment], found: &mut Vec<&'v Value>) {
     let Some((segment, rest)) = way.split_first() else { return found.push(value) };
     match (segment, value) {
@@ -194,6 +207,10 @@ mod tests {
         assert_eq!(texts("a.1.m|a.1.chunk"), [json!("y")]);
         assert_eq!(texts("a.2.m"), Vec::<Value>::new());
         assert_eq!(texts("").first(), Some(&value));
+        for path in ["a.*.m", "a.1.m|a.1.chunk", "a.2.m", "a.*.chunk", "*", "*.0.m", "a.1", "n.x", "x|n", ""] {
+            let path = Path::new(path);
+            assert_eq!(path.first(&value), path.all(&value).first().copied(), "{}", path.shown());
+        }
         let last = json!({ "messages": [{ "content": "hm" }, { "content": "it is red" }, { "content": null }, {}] });
         let path = Path::new("messages.*.content");
         assert_eq!((path.first(&last), path.last(&last)), (Some(&json!("hm")), Some(&json!("it is red"))));

@@ -11,10 +11,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::{
-    call::{Call, excerpt},
+    call::Call,
     items::Item,
     metric,
     path::Path,
+    said::excerpt,
     spec::ReadyRule,
     steps::Waiting,
     system::{AdapterSystem, CHECKS_IN_FLIGHT, bank_vars, handle},
@@ -33,6 +34,8 @@ pub(super) struct Progress {
     seen: Option<Value>,
     /// When anything has moved last.
     since: Instant,
+    /// Since when it is looked at for what it holds now.
+    begun: Instant,
     /// The most that was done.
     most: Option<u64>,
     done: BTreeSet<String>,
@@ -48,6 +51,7 @@ impl Progress {
             entries: 0,
             seen: None,
             since: Instant::now(),
+            begun: Instant::now(),
             most: None,
             done: BTreeSet::new(),
             waiting: None,
@@ -179,13 +183,24 @@ impl AdapterSystem {
             return Ok(Readiness::Proven);
         }
         let said = excerpt(&state.to_string());
-        let still = self.note(bank, |progress| {
+        let (still, looked_at) = self.note(bank, |progress| {
             progress.see(entries, state);
-            progress.since.elapsed()
+            (progress.since.elapsed(), progress.begun.elapsed())
         });
         match spec.when {
             ReadyRule::Stable if still >= self.adapter.stable_for => Ok(Readiness::Promised),
-            ReadyRule::Stable => Ok(again_after(self.adapter.every)),
+            // a value that keeps moving is no worker that has died: what bounds it is the time of all looks together
+            ReadyRule::Stable if looked_at <= self.patience() => Ok(again_after(self.adapter.every)),
+            ReadyRule::Stable => {
+                self.begin_anew(bank);
+                let all = time::show(looked_at);
+                let message = format!(
+                    "bank {}: the value that has to stand still for {} never stood still in {all}; it is {said} now",
+                    bank.bank_id,
+                    time::show(self.adapter.stable_for)
+                );
+                Err(Failure::permanent("system_stalled", message))
+            }
             _ => self.unless_stalled(bank, still, &format!("the state has stayed at {said}")),
         }
     }

@@ -1,6 +1,9 @@
 //! Finding: searches, lists that become one, answers of the system's own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bench_proto::{call::Usage, failure::Failure, ids::Sha256Hash, step::RetrievedHit};
 use serde_json::Value;
@@ -9,8 +12,9 @@ use super::{
     call::{Call, Read},
     file::Hits,
     index::{Handed, Indexes},
-    items::{behind, rfc3339},
+    items::{PAGE_ITEMS, behind, rfc3339},
     path::{Path, kind},
+    places::{Known, own_ids},
     spec::{CallSpec, Merge, Pick, Unit},
     system::{AdapterSystem, bank_vars},
     template::Vars,
@@ -26,8 +30,6 @@ use crate::{
 const SHOWN: usize = 24;
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
-/// Items that a page of a listing is asked for.
-pub(super) const PAGE_ITEMS: u32 = 200;
 
 impl AdapterSystem {
     /// Sends all searches of a recall and makes one list of their hits.
@@ -38,12 +40,16 @@ impl AdapterSystem {
         let vars = self.recall_vars(bank, query)?;
         let reads = self.adapter.searches.iter().map(|(call, _)| self.send_for(query.step, call, Some(bank), &vars));
         let reads = futures::future::try_join_all(reads).await?;
+        let named = self.adapter.searches.iter().zip(&reads).flat_map(|((_, lists), read)| named_in(lists, read));
+        let named: BTreeSet<String> = named.collect();
+        let known = self.whose(bank, query.visible_entries, named).await?;
+        let among = self.among(bank, &known);
         let (mut lists, mut beside, mut usage) = (Vec::new(), Vec::new(), Usage::default());
         let mut said_once = BTreeMap::new();
         for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
             usage += read.usage;
             for hits in lists_of {
-                let found = hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?;
+                let found = hits_of(call, &read, hits, &among)?;
                 for (name, value) in of_reply(&read, hits) {
                     let _ = said_once.entry(name).or_insert(value);
                 }
@@ -59,8 +65,10 @@ impl AdapterSystem {
             hits.truncate(query.k as usize);
         }
         let asked = if self.capabilities.token_budget { hits.len() } else { query.k as usize };
-        let known: BTreeSet<(String, String)> = hits.iter().map(|hit| (hit.id.clone(), hit.text.clone())).collect();
-        beside.retain(|hit| !known.contains(&(hit.id.clone(), hit.text.clone())));
+        if !beside.is_empty() {
+            let known: BTreeSet<(&str, &str)> = hits.iter().map(|hit| (hit.id.as_str(), hit.text.as_str())).collect();
+            beside.retain(|hit| !known.contains(&(hit.id.as_str(), hit.text.as_str())));
+        }
         // how many it really was stands in the report
         let effective_k = u32::try_from(asked + beside.len()).unwrap_or(u32::MAX);
         hits.append(&mut beside);
@@ -71,7 +79,12 @@ impl AdapterSystem {
     }
 
     /// Asks for a page of what the bank holds.
-    pub(super) async fn list_page(&self, bank: &BankRef, from: &ListCursor) -> Result<ListedPage, Failure> {
+    pub(super) async fn list_page(
+        &self,
+        bank: &BankRef,
+        entries: u32,
+        from: &ListCursor,
+    ) -> Result<ListedPage, Failure> {
         let Some(listing) = &self.adapter.list else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `list`"));
         };
@@ -82,9 +95,11 @@ impl AdapterSystem {
             .with("page_index", from.pages)
             .with("cursor", from.cursor.clone());
         let read = self.send(&listing.call, Some(bank), &vars).await?;
+        let known = self.whose(bank, entries, named_in(&listing.hits, &read)).await?;
+        let among = self.among(bank, &known);
         let mut items = Vec::new();
         for hits in &listing.hits {
-            items.extend(hits_of(&listing.call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
+            items.extend(hits_of(&listing.call, &read, hits, &among)?);
         }
         if let Some(most) = listing.most.filter(|most| items.len() >= *most as usize) {
             return Err(listing
@@ -101,6 +116,38 @@ impl AdapterSystem {
         }
         let next = more.then(|| from.behind(items.len(), cursor));
         Ok(ListedPage { items, next })
+    }
+
+    fn among<'a>(&'a self, bank: &'a BankRef, known: &'a Known) -> Among<'a> {
+        Among { bank, indexes: &self.indexes, unit: self.adapter.spec.unit, known }
+    }
+
+    /// Whose these ids of the system's own are; looked up where one of them was not there yet.
+    async fn whose(&self, bank: &BankRef, entries: u32, asked: BTreeSet<String>) -> Result<Arc<Known>, Failure> {
+        if asked.is_empty() {
+            return Ok(Arc::default());
+        }
+        match self.places.get(&bank.name) {
+            Some((_, known)) if asked.iter().all(|id| known.contains_key(id)) => Ok(known),
+            _ => self.look_up(bank, entries, &asked).await,
+        }
+    }
+
+    async fn look_up(&self, bank: &BankRef, entries: u32, asked: &BTreeSet<String>) -> Result<Arc<Known>, Failure> {
+        let Some((call, paths)) = &self.adapter.places else { return Ok(Arc::default()) };
+        let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
+        let told = paths.read(&read.value).map_err(|error| call.shape(error))?;
+        Ok(self.places.keep(&bank.name, entries, told, asked))
+    }
+
+    /// Looks up whose the system's own ids are before a recall needs it, so that it is no part of the recall's latency; whether
+    /// anything was looked up.
+    pub(super) async fn places_ahead(&self, bank: &BankRef, entries: u32) -> Result<bool, Failure> {
+        let is_there = || self.places.get(&bank.name).is_some_and(|(of, _)| of >= entries);
+        if self.adapter.places.is_none() || is_there() {
+            return Ok(false);
+        }
+        self.look_up(bank, entries, &BTreeSet::new()).await.map(|_| true)
     }
 
     /// Lets the system answer by itself.
@@ -132,12 +179,15 @@ impl AdapterSystem {
         }
         let can = self.capabilities.filters.or(self.capabilities.answer_filters);
         let bounds = if can.from || can.until { Bounds::from_filter(query.filter)? } else { Bounds::default() };
+        let mut calls = self.adapter.searches.iter().map(|(call, _)| call).chain(&self.adapter.answer);
+        let is_told = calls.any(|call| call.uses("question_id"));
+        let at = query.time.and_then(rfc3339);
         let only_scope = <&[String; 1]>::try_from(query.filter.scopes.as_slice()).ok();
         Ok(bank_vars(bank)
             .with("query", query.text)
             .with("k", query.k)
-            .with("time", query.time.and_then(rfc3339))
-            .with("asked_at", query.time.and_then(rfc3339))
+            .with("time", at.clone())
+            .with("asked_at", at)
             .with("time_text", query.time_text.map(str::to_owned))
             .with("tags", query.filter.tags.clone())
             .with("user", query.filter.user.clone())
@@ -146,7 +196,7 @@ impl AdapterSystem {
             .with("from", bounds.from.as_deref().and_then(rfc3339))
             .with("until", bounds.until.as_deref().and_then(rfc3339))
             .with("max_tokens", limits.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS))
-            .with("question_id", opaque(bank, query.question_id))
+            .with("question_id", is_told.then(|| opaque(bank, query.question_id)))
             .with("reader_mode", query.reader_mode.name()))
     }
 }
@@ -164,22 +214,43 @@ fn of_reply(read: &Read, hits: &Hits) -> BTreeMap<String, Value> {
     hits.details_of_reply.iter().filter_map(detail).collect()
 }
 
+/// By what hits are placed among what was stored.
+pub(super) struct Among<'a> {
+    pub(super) bank: &'a BankRef,
+    pub(super) indexes: &'a Indexes,
+    pub(super) unit: Unit,
+    /// Whose ids of the system's own are.
+    pub(super) known: &'a Known,
+}
+
+/// The ids of the system's own that the hits of a response name, to be looked up.
+fn named_in(lists: &[Hits], read: &Read) -> BTreeSet<String> {
+    let in_list = |hits: &Hits| {
+        let elements = hits.made_of.as_ref().and_then(|_| hits.list.list(&read.value).ok().flatten());
+        let ids = |element: &Value| -> Vec<String> {
+            hits.made_of.iter().flat_map(|path| own_ids(path, element)).map(str::to_owned).collect()
+        };
+        elements.unwrap_or_default().into_iter().flat_map(ids).collect::<Vec<_>>()
+    };
+    lists.iter().flat_map(in_list).collect()
+}
+
+/// What a hit was made of, of what is known.
+fn made_of(hits: &Hits, element: &Value, known: &Known) -> Vec<String> {
+    let Some(path) = &hits.made_of else { return Vec::new() };
+    own_ids(path, element).into_iter().filter_map(|id| known.get(id)?.clone()).collect()
+}
+
 /// The hits of one list in a response.
-pub(super) fn hits_of(
-    call: &Call,
-    read: &Read,
-    hits: &Hits,
-    bank: &BankRef,
-    indexes: &Indexes,
-    unit: Unit,
-) -> Result<Vec<RetrievedHit>, Failure> {
+pub(super) fn hits_of(call: &Call, read: &Read, hits: &Hits, among: &Among<'_>) -> Result<Vec<RetrievedHit>, Failure> {
     let list = hits.list.list(&read.value).map_err(|error| call.shape(error))?;
     let list = match list {
         Some(list) => list,
         None if hits.optional => return Ok(Vec::new()),
         None => return Err(call.shape(absent(&hits.list, None, &read.value))),
     };
-    let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
+    let Among { bank, indexes, unit, known } = among;
+    let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), *unit);
     let is_other = |element: &&Value| hits.not_with.as_ref().is_some_and(|path| path.first(element).is_some());
     let list: Vec<&Value> = list.into_iter().filter(|element| !is_other(element)).collect();
     if heard::is_listening() {
@@ -206,6 +277,11 @@ pub(super) fn hits_of(
         let mut details: BTreeMap<String, Value> = hits.details.iter().filter_map(detail).collect();
         // once, with the first
         details.append(&mut said_once);
+        let mut made_of = made_of(hits, element, known).into_iter();
+        let id = id.or_else(|| made_of.next());
+        if made_of.len() > 0 {
+            let _ = details.insert("made_of".to_owned(), made_of.collect());
+        }
         let details = bounded_details(details);
         let mut hit = index.place(at, Handed { id, session, text, score, details });
         // a text that begins with a time keeps that one alone

@@ -11,8 +11,11 @@ use super::{
     call::{Call, Read},
     file::{self, Adapter},
     http::{self, Response, response_bytes},
+    index::Indexes,
     path::Path,
-    recalling, settings,
+    places::Known,
+    recalling::{self, Among},
+    settings,
     template::Vars,
 };
 use crate::{BankRef, SystemSettings};
@@ -85,9 +88,10 @@ fn told(spec: &AdapterSpec, adapter: &Adapter, (name, call): (&str, &Call), read
                 content_hash: Sha256Hash::of_bytes(b"replay"),
                 content: None,
             };
-            let mut lines = Vec::new();
+            let (indexes, known, mut lines) = (Indexes::default(), Known::default(), Vec::new());
+            let among = Among { bank: &bank, indexes: &indexes, unit: spec.unit, known: &known };
             for hits in &adapter.searches[0].1 {
-                for hit in recalling::hits_of(call, read, hits, &bank, &Default::default(), spec.unit)? {
+                for hit in recalling::hits_of(call, read, hits, &among)? {
                     lines.push(format!("{} {} {}", hit.id, hit.session_id, hit.text));
                 }
             }

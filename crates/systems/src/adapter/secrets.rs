@@ -1,18 +1,24 @@
 //! What a system is given and nobody else may read. Servers and processes repeat their keys in their words; no failure, line of a log
 //! or version leaves an adapter before they were taken out.
 
-use std::{cmp::Reverse, collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, redact, server::ServerAddress};
 use reqwest::Url;
 
 use super::{
-    call::excerpt,
     given::Given,
     literal::{is_secretive, plain},
+    said::excerpt,
     spec::AdapterSpec,
-    variables::{inside_of_a_string, names},
+    template::escape,
+    variables::{Piece, inside_of_a_string, names, pieces},
 };
 use crate::{
     BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
@@ -111,6 +117,25 @@ impl Secrets {
     }
 }
 
+/// Keys that an adapter names, and that this process cannot read: variables by their names, files by their paths. Those without which
+/// the system is asked too (`optional`, a default) are none, nor is what a metered run gives in place of a variable.
+pub(super) fn not_read(spec: &AdapterSpec, url: Option<&str>, given: &Given) -> BTreeSet<String> {
+    let given = given.of_bank(None);
+    let is_unset = |name: &str| !given.contains_key(name) && std::env::var_os(name).is_none();
+    let named = spec.filled().chain(url).flat_map(|text| pieces(text).into_iter().flatten());
+    let unset = named.filter_map(|piece| match piece {
+        Piece::Variable(name, None) if is_secretive(name) && is_unset(name) => Some(name.to_owned()),
+        Piece::Variable(..) | Piece::Plain(_) => None,
+    });
+    let auth = spec.auth.as_ref().filter(|auth| !auth.optional);
+    let of_auth = auth.and_then(|auth| match (&auth.env, &auth.file) {
+        (Some(name), _) => Some(name).filter(|name| is_unset(name)),
+        (None, Some(path)) => Some(path).filter(|path| std::fs::read(path).is_err()),
+        (None, None) => None,
+    });
+    unset.chain(of_auth.cloned()).collect()
+}
+
 impl FromIterator<(String, String)> for Secrets {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(values: I) -> Self {
         let mut values: Vec<(String, String)> = values.into_iter().collect();
@@ -127,7 +152,7 @@ fn forms(value: &str) -> Vec<String> {
         url.query_pairs_mut().append_key_only(value);
         url.query().map(str::to_owned)
     });
-    let in_path = super::call::escape(value);
+    let in_path = escape(value);
     let mut forms = vec![value.to_owned(), on_one_line, inside_of_a_string(value), in_path, value.to_ascii_lowercase()];
     forms.extend(value.rsplit_once(char::is_whitespace).map(|(_, last)| last.to_owned()));
     forms.extend(in_query);
@@ -282,6 +307,25 @@ mod tests {
         ] {
             assert_eq!(secrets.hide(said), shown);
         }
+    }
+
+    #[test]
+    fn keys_that_are_named_and_cannot_be_read_are_told_by_their_names() {
+        let told = |auth: &str, token: &str, given: &Given| {
+            let text = format!(
+                "name: mine\n{auth}start: {{command: [mem, '${{env:NO_SUCH_MODEL}}'], env: {{A: '{token}', B: '${{env:PATH}}'}}}}\n"
+            );
+            let spec = serde_norway::from_str(&text).expect("is YAML");
+            Vec::from_iter(not_read(&spec, Some("http://h/${env:NO_SUCH_KEY_OF_URL}"), given))
+        };
+        let (auth, token) = ("auth: {env: NO_SUCH_AUTH}\n", "${env:OPENAI_API_KEY_OF_NOBODY}");
+        let nothing = Given::default();
+        assert_eq!(told(auth, token, &nothing), ["NO_SUCH_AUTH", "NO_SUCH_KEY_OF_URL", "OPENAI_API_KEY_OF_NOBODY"]);
+        let optional = "auth: {env: NO_SUCH_AUTH, optional: true}\n";
+        assert_eq!(told(optional, "${env:NO_SUCH_TOKEN:-none}", &nothing), ["NO_SUCH_KEY_OF_URL"]);
+        assert_eq!(told("auth: {file: /no/such/key}\n", "", &nothing), ["/no/such/key", "NO_SUCH_KEY_OF_URL"]);
+        let more = BTreeMap::from([("NO_SUCH_KEY_OF_URL".to_owned(), "{key}".to_owned())]);
+        assert_eq!(told("", "", &Given::new("http://127.0.0.1:1/m/r", "drawn", &more)), [""; 0]);
     }
 
     #[test]

@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    ADAPTER,
-    call::escape,
-    literal,
+    ADAPTER, literal,
     secrets::Secrets,
     spec::{AdapterSpec, CallSpec, SettingKind, SettingSpec},
+    template::escape,
 };
 use crate::SystemSettings;
 

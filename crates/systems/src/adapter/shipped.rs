@@ -70,5 +70,10 @@ mod tests {
         for language in ["go", "python", "typescript"] {
             assert_eq!(asked(&format!("jeffs-brain-{language}")), asked("jeffs-brain"), "{language}");
         }
+        // the two are compared: the scope of a search is all that tells them apart
+        let (plain, mut scoped) = (asked("precisionmembench"), asked("precisionmembench-scoped"));
+        let body = scoped.recall.as_mut().and_then(|recall| recall.body.as_mut()).and_then(|body| body.as_object_mut());
+        assert!(body.is_some_and(|body| body.remove("scope").is_some()));
+        assert_eq!(scoped, plain);
     }
 }

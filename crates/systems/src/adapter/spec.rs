@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
-    call::{CallSpec, Expectation, HitsSpec, PartSpec, Pick, PurgeSpec, UntilSpec, UsageSpec},
+    call::{CallSpec, Expectation, HitsSpec, PartSpec, Pick, PlacesSpec, PurgeSpec, UntilSpec, UsageSpec},
     known::{CanSpec, FilterName, LimitsSpec},
     reach::{AuthPlace, AuthSpec, CodeSpec, McpSpec, Permission},
     ready::{ReadyRule, ReadySpec},
@@ -132,6 +132,9 @@ pub struct AdapterSpec {
     /// How lists of hits become one.
     #[serde(default)]
     pub merge: Merge,
+    /// Looks up what the system's own ids are that lists of hits have by `made_of`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<PlacesSpec>,
     /// The system answers by itself (reflect, ask).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<CallSpec>,
@@ -213,7 +216,8 @@ impl AdapterSpec {
             &mut self.health,
         ];
         let purge = self.purge.iter_mut().flat_map(|purge| [&mut purge.list, &mut purge.remove]);
-        named.into_iter().flatten().chain(&mut self.recall_also).chain(purge)
+        let places = self.places.iter_mut().map(|places| &mut places.call);
+        named.into_iter().flatten().chain(&mut self.recall_also).chain(places).chain(purge)
     }
 }
 

@@ -11,8 +11,9 @@ use bench_proto::failure::{Failure, FailureClass};
 use serde_json::{Map, Value};
 
 use super::{
-    call::{Call, Connection, Read, excerpt},
+    call::{Call, Connection, Read},
     path::Path,
+    said::excerpt,
     spec::{CallSpec, UntilSpec},
     template::Vars,
     time,
@@ -78,6 +79,20 @@ impl Until {
     }
 }
 
+/// Refuses what a request is to be given of those before it and none of them captures: it would be sent without it.
+fn check_captured(call: &Call, captured: &[&str]) -> Result<(), String> {
+    let lacks = |name: &&str| !captured.contains(name);
+    match call.names().iter().filter_map(|name| name.strip_prefix("step.")).find(lacks) {
+        None => Ok(()),
+        Some(name) if captured.is_empty() => {
+            Err(format!("{{step.{name}}}: no request before it has a `capture: {{{name}: …}}`"))
+        }
+        Some(name) => {
+            Err(format!("{{step.{name}}} is captured by no request before it, captured are: {}", captured.join(", ")))
+        }
+    }
+}
+
 impl Steps {
     /// What follows a request; `known` are its variables.
     ///
@@ -89,16 +104,21 @@ impl Steps {
             return Err(at(format!("then: an operation has at most {MOST_STEPS} requests")));
         }
         let known = [known, &["steps"][..]].concat();
-        let then = spec.then.iter().enumerate().map(|(n, step)| {
+        let mut then = Vec::with_capacity(spec.then.len());
+        let mut captured: Vec<&str> = spec.capture.keys().map(String::as_str).collect();
+        for (n, step) in spec.then.iter().enumerate() {
             if !step.then.is_empty() {
                 return Err(at(format!("then.{n}.then: steps stand in one list")));
             }
-            Call::compile(&format!("{what}.then.{n}"), step, &known, timeout)
-        });
+            let call = Call::compile(&format!("{what}.then.{n}"), step, &known, timeout)?;
+            check_captured(&call, &captured).map_err(|error| at(format!("then.{n}: {error}")))?;
+            captured.extend(step.capture.keys().map(String::as_str));
+            then.push(call);
+        }
         Ok(Self {
             captures: spec.capture.iter().map(|(name, path)| (name.clone(), Path::new(path))).collect(),
             until: spec.until.as_ref().map(Until::new).transpose().map_err(&at)?,
-            then: then.collect::<Result<_, _>>()?,
+            then,
             looks: false,
         })
     }
@@ -226,5 +246,28 @@ impl Call {
             return Ok(Looked::Done(read));
         }
         Ok(Looked::NotYet(read, format!("{}: the state is still {said}", self.what)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_carried_on_was_captured_by_a_request_before() {
+        let compiled = |call: &str| {
+            let spec: CallSpec = serde_norway::from_str(call).expect("is YAML");
+            Call::compile("retain", &spec, &["bank"], Duration::from_secs(1)).map(drop)
+        };
+        let two = "{request: POST /add, capture: {event: id}, then: [{request: 'GET /e/{step.event}', capture: {at: t}}, \
+                   {request: GET /done, query: {of: '{step.event}', at: '{step.at?}'}}]}";
+        assert_eq!(compiled(two), Ok(()));
+        let mistake = |from: &str, to: &str| compiled(&two.replace(from, to)).expect_err(to);
+        insta::assert_snapshot!(mistake("GET /e/{step.event}", "GET /e/{step.evnt}"), @"retain.then.0: {step.evnt} is captured by no request before it, captured are: event");
+        // not before its own response has come
+        insta::assert_snapshot!(mistake("GET /e/{step.event}", "GET /e/{step.at}"), @"retain.then.0: {step.at} is captured by no request before it, captured are: event");
+        insta::assert_snapshot!(mistake(" capture: {event: id},", ""), @"retain.then.0: {step.event}: no request before it has a `capture: {event: …}`");
+        let first = mistake("POST /add", "'POST /add/{step.event}'");
+        assert!(first.contains("unknown variable {step.event}"), "{first}");
     }
 }

@@ -33,6 +33,7 @@ use super::{
     managed::{Address, Managed},
     mcp::{ServerAt, ToolServer},
     path::Path,
+    places::Places,
     process::surroundings::Surroundings,
     readiness::Progress,
     retaining,
@@ -65,6 +66,7 @@ pub(super) struct AdapterSystem {
     secret: Option<Secret>,
     place: Server,
     pub(super) indexes: Indexes,
+    pub(super) places: Places,
     pub(super) progress: Mutex<HashMap<String, Progress>>,
 }
 
@@ -126,6 +128,7 @@ pub(super) fn build(
         secret,
         place,
         indexes: Indexes::default(),
+        places: Places::default(),
         progress: Mutex::default(),
     }))
 }
@@ -159,6 +162,7 @@ fn tool_server(adapter: &Adapter, at: ServerAt, secrets: Secrets) -> ToolServer 
         secrets,
         forgets: spec.program().is_some() && !spec.can.survives_restart,
         current: tokio::sync::Mutex::default(),
+        replaced: Mutex::default(),
     }
 }
 
@@ -233,7 +237,10 @@ impl AdapterSystem {
     async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
         match &self.place {
             Server::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
-            Server::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
+            // starting one takes a large future: on the heap, for those that have one
+            Server::Managed(managed) => {
+                Ok(Box::pin(managed.address(bank.map(|bank| bank.name.as_str()), self)).await?.into())
+            }
             Server::Tools(_) => Err(Failure::permanent("system_request", "tools are called, and no request sent")),
         }
     }
@@ -241,7 +248,7 @@ impl AdapterSystem {
     /// Where the bank is. A system that keeps its memories in its process has lost those of an earlier one.
     async fn base_of(&self, call: &Call, bank: &BankRef) -> Result<Base, Failure> {
         let Server::Managed(managed) = &self.place else { return self.base(Some(bank)).await };
-        let at = managed.address(Some(&bank.name), self).await?;
+        let at = Box::pin(managed.address(Some(&bank.name), self)).await?;
         let made_by = bank.handle.as_deref().and_then(|handle| handle.split_once('|')?.0.split_once('/'));
         if let Some((_, instance)) = made_by
             && instance != at.id
@@ -274,7 +281,7 @@ impl AdapterSystem {
         if let Some(server) = self.tools() {
             let known = bank.filter(|_| !call.what.starts_with("open"));
             let connected = server.connected_for(known).await?;
-            return call.carry_out(&Connection::Tools(&connected, step.trace), vars).await;
+            return Box::pin(call.carry_out(&Connection::Tools(&connected, step.trace), vars)).await;
         }
         let base = match bank {
             Some(bank) => self.base_of(call, bank).await?,
@@ -287,7 +294,7 @@ impl AdapterSystem {
                 managed.did(at, &call.what);
                 Ok(read)
             }
-            Err(failure) => Err(managed.failed(at, bank, &call.what, failure).await),
+            Err(failure) => Err(Box::pin(managed.failed(at, bank, &call.what, failure)).await),
         }
     }
 
@@ -455,18 +462,23 @@ impl MemorySystem for AdapterSystem {
     }
 
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
-        match &self.place {
-            Server::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
-            Server::Fixed(_) => Ok(Prepared::Ready),
+        let query = query.filter(|_| bank.handle.is_some());
+        let how = match &self.place {
+            Server::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how)?,
+            Server::Fixed(_) => Prepared::Ready,
             Server::Tools(server) => {
                 let (_, prepared) = server.connected().await?;
-                match query.filter(|_| bank.handle.is_some()) {
+                match query {
                     Some(query) if !self.is_here(bank).await? => {
-                        self.bank_with(bank, query.visible_entries).await.map(|_| Prepared::Built)
+                        self.bank_with(bank, query.visible_entries).await.map(|_| Prepared::Built)?
                     }
-                    _ => Ok(prepared),
+                    _ => prepared,
                 }
             }
+        };
+        match query {
+            Some(query) if self.places_ahead(bank, query.visible_entries).await? => Ok(Prepared::Built),
+            _ => Ok(how),
         }
     }
 
@@ -503,7 +515,7 @@ impl MemorySystem for AdapterSystem {
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
         let bank = self.bank_with(bank, entries).await?;
-        self.list_page(&bank, from).await
+        self.list_page(&bank, entries, from).await
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
@@ -611,6 +623,10 @@ impl MemorySystem for AdapterSystem {
             Server::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
             Server::Tools(server) => ServerAddress::named_by(server.url()?),
         }
+    }
+
+    fn started_again(&self) -> Vec<String> {
+        self.tools().map(ToolServer::started_again).unwrap_or_default()
     }
 
     async fn close(&self) {

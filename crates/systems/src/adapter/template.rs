@@ -219,6 +219,20 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
+/// Escapes a value for a path segment: nothing in it can end the segment.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~.".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    // `.` and `..` would walk
+    if escaped.chars().all(|c| c == '.') { escaped.replace('.', "_") } else { escaped }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

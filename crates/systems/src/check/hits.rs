@@ -2,7 +2,7 @@
 
 use bench_proto::{
     dataset::{BankContent, Memory, StreamEntry},
-    step::{HitLevel, PlacedBy},
+    step::{HitLevel, PlacedBy, RetrievedHit},
 };
 
 use super::{Checks, Seen, bank_of, cannot, claims, pass, said};
@@ -12,6 +12,8 @@ use crate::BankRef;
 const MOST_ASKED: u32 = 200;
 /// What they are searched by: all of them say it.
 const SEARCHED: &str = "crate boat house holds marbles";
+/// Memories that did not come and are looked for by their own words.
+const LOOKED_FOR: usize = 5;
 
 /// Hits that are asked for.
 fn asked(top_k: u32) -> u32 {
@@ -31,6 +33,20 @@ pub(super) fn bank(name: &str, top_k: u32) -> BankRef {
     };
     let entries = (1..=k + k / 2 + 5).map(memory).collect();
     bank_of(name, BankContent { bank_id: "grey".to_owned(), speakers: Vec::new(), entries })
+}
+
+/// The texts of a bank's memories.
+fn texts(bank: &BankRef) -> Vec<&str> {
+    let text = super::entries(bank).iter().filter_map(|entry| match entry {
+        StreamEntry::Memory(memory) => Some(memory.text.as_str()),
+        StreamEntry::Session(_) | StreamEntry::Update { .. } => None,
+    });
+    text.collect()
+}
+
+/// Whether a stored text is among hits, word for word.
+fn came(hits: &[RetrievedHit], text: &str) -> bool {
+    hits.iter().any(|hit| hit.text.contains(text))
 }
 
 impl Checks<'_> {
@@ -80,23 +96,9 @@ impl Checks<'_> {
         self.fill(&self.grey).await?;
         let at_k = self.recall(&self.grey, SEARCHED, k).await?.hits;
         let more = stored.min(max_k);
-        let at_more = self.recall(&self.grey, SEARCHED, more).await?.hits.len() as u32;
-        let got = at_k.len() as u32;
-        let is_whole = at_k.iter().all(|hit| hit.text.contains("holds marbles"));
-        if got < k && at_more == got && is_whole {
-            return Err(format!(
-                "k is clipped: {k} and {more} hits were asked for and {got} came both times, of {stored} memories that all fit"
-            ));
-        }
-        if got < k {
-            return cannot(format!(
-                "{k} hits were asked for and {got} came, of {stored} memories that all fit: whether k ends it cannot be told"
-            ));
-        }
-        if at_more < more {
-            return pass(format!(
-                "{k} hits were asked for and came; of {more} {at_more} came: `limits: {{max_k: {at_more}}}` says so"
-            ));
+        let at_more = self.recall(&self.grey, SEARCHED, more).await?.hits;
+        if (at_k.len() as u32) < k || (at_more.len() as u32) < more {
+            return self.fewer_than_asked((k, at_k.as_slice()), (more, at_more.as_slice())).await;
         }
         let beyond = if self.told.top_k.min(max_k) > k {
             format!("; a run asks for {}, which is more than a check stores", self.told.top_k)
@@ -104,5 +106,71 @@ impl Checks<'_> {
             String::new()
         };
         pass(format!("{k} and {more} hits were asked for, and as many came{beyond}"))
+    }
+
+    /// What it means that fewer hits came than were asked for: k ends them only where the others can be found.
+    async fn fewer_than_asked(
+        &self,
+        (k, at_k): (u32, &[RetrievedHit]),
+        (more, at_more): (u32, &[RetrievedHit]),
+    ) -> Seen {
+        let stored = texts(&self.grey);
+        let (got, got_more, all) = (at_k.len() as u32, at_more.len() as u32, stored.len());
+        let counted = self.system.verify(&self.grey, all as u32).await.map_err(|f| said(&f))?;
+        if let Some(counted) = counted.filter(|counted| counted.found < counted.expected) {
+            return Err(format!(
+                "{} of {} stored memories are there: as long as some are lost, whether k ends what comes cannot be told",
+                counted.found, counted.expected
+            ));
+        }
+        if got_more == 0 {
+            return cannot(format!(
+                "none of {all} memories that all fit came: how many it gives at most cannot be told"
+            ));
+        }
+        let is_stored = |hit: &RetrievedHit| stored.iter().any(|text| hit.text.contains(text));
+        if self.system.capabilities().derived || !at_more.iter().all(is_stored) {
+            return cannot(format!(
+                "{k} and {more} hits were asked for, {got} and {got_more} came: it holds what it has made of {all} memories, and \
+                 how many there are of it is not known"
+            ));
+        }
+        if counted.is_none()
+            && let Some(lost) = self.lost(&stored, at_more).await?
+        {
+            return Err(lost);
+        }
+        if got < k && got_more == got {
+            return Err(format!(
+                "k is clipped: {k} and {more} hits were asked for and {got} came both times, of {all} memories that all fit"
+            ));
+        }
+        if got < k {
+            return cannot(format!(
+                "{k} hits were asked for and {got} came, of {all} memories that all fit: whether k ends it cannot be told"
+            ));
+        }
+        pass(format!(
+            "{k} hits were asked for and came; of {more} {got_more} came: `limits: {{max_k: {got_more}}}` says so"
+        ))
+    }
+
+    /// How many of the memories that did not come are not found by their own words either, where some are not.
+    async fn lost(&self, stored: &[&str], hits: &[RetrievedHit]) -> Result<Option<String>, String> {
+        let k = 10.min(self.system.capabilities().max_k.unwrap_or(10));
+        let absent: Vec<&str> = stored.iter().copied().filter(|text| !came(hits, text)).collect();
+        let (mut looked_for, mut lost) = (0, 0);
+        for text in absent.iter().step_by(absent.len().div_ceil(LOOKED_FOR).max(1)) {
+            looked_for += 1;
+            lost += usize::from(!came(&self.recall(&self.grey, text, k).await?.hits, text));
+        }
+        Ok((lost > 0).then(|| {
+            format!(
+                "{} of {} stored memories did not come, and of {looked_for} that were looked for by their own words {lost} are not \
+                 there: as long as some are lost, whether k ends what comes cannot be told",
+                absent.len(),
+                stored.len()
+            )
+        }))
     }
 }

@@ -356,6 +356,19 @@ pub(crate) mod tests {
         assert!(failure.message.contains("account 'openai' has no server and key"), "{failure}");
     }
 
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn few_facts_of_many_memories_are_no_k_that_is_clipped() {
+        let told = crate::check::Told { top_k: 10, names_ids: false, by_names: false, form: crate::check::Form::File };
+        let one = |_: &str| {
+            let text = "the crate in the boat house holds marbles";
+            json!({"facts": [{"line": 1, "subject": "crate", "attribute": "holds", "value": "marbles", "before": "", "single": true, "text": text}]})
+        };
+        let steps = crate::check::run(system(one).as_ref(), "bench-check-1", told).await;
+        let step = steps.iter().find(|step| step.check == "as many as asked").expect("was looked at");
+        assert_eq!(step.outcome, crate::check::Outcome::Cannot, "{step:?}");
+        assert!(step.detail.contains("it holds what it has made of 20 memories"), "{step:?}");
+    }
+
     #[test]
     fn the_model_is_a_chat_model_and_its_account_has_its_name() {
         let model = |text: &str| {

@@ -21,6 +21,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error as _, SeqAccess, Visitor},
 };
+use serde_json::error::Category;
 
 use super::{FOLDER, LOCAL, MODEL, PRECOMPUTED, QUERIES, embedder::Embedder, remote_model};
 use crate::{
@@ -228,8 +229,6 @@ struct Table {
     name: String,
     dimensions: usize,
     vectors: Vec<f32>,
-    /// What the last record is called in messages.
-    last: String,
     /// Place of the vector of each text; `None` where records of one text have different vectors: it means none of them.
     places: HashMap<String, Option<usize>>,
 }
@@ -254,7 +253,8 @@ impl Table {
     /// Takes in all records.
     ///
     /// # Errors
-    /// The first that is wrong, by its number and what it belongs to.
+    /// The first that is wrong, by its number and its place. Nothing of the file is said: whoever names it for a worker may not be who may
+    /// read it, and it may be any file of that machine.
     fn fill(&mut self, bytes: &[u8], are_queries: bool) -> Result<(), String> {
         let mut filling = Filling { table: self, are_queries, problem: None };
         let mut json = serde_json::Deserializer::from_slice(bytes);
@@ -262,14 +262,10 @@ impl Table {
         let Filling { table, problem, .. } = filling;
         let number = table.len() + 1;
         match (read, problem) {
-            (_, Some(problem)) => Err(format!("record {number}{problem}")),
+            (_, Some(problem)) => Err(format!("record {number}: {problem}")),
             (Err(error), None) => {
-                let behind = if number > 1 { format!(", behind {}", table.last) } else { String::new() };
-                let no_number = no_number(bytes, &error);
-                let place = || format!("(line {}, column {})", error.line(), error.column());
-                let what =
-                    no_number.map_or_else(|| error.to_string(), |word| format!("{word} is no number {}", place()));
-                Err(format!("record {number}{behind}: {what}"))
+                let what = kind(bytes, &error);
+                Err(format!("record {number}: {what} (line {}, column {})", error.line(), error.column()))
             }
             (Ok(()), None) if table.len() == 0 => Err("it has no records".to_owned()),
             (Ok(()), None) => Ok(()),
@@ -284,28 +280,25 @@ impl Table {
     /// What is wrong with the record, to be put behind its number.
     fn add(&mut self, record: &Record, are_queries: bool) -> Result<(), String> {
         let Some(text) = record.text() else {
-            let named = record.id.as_deref().map(|id| format!(" ({})", shown(id))).unwrap_or_default();
             let wanted = if are_queries { "'text' or 'query'" } else { "'text'" };
-            return Err(format!("{named}: it has no {wanted}, by which its vector is found"));
+            return Err(format!("it has no {wanted}, by which its vector is found"));
         };
-        let named = shown(record.id.as_deref().unwrap_or(&text));
-        let wrong = |what: String| Err(format!(" ({named}): {what}"));
         let vector: Vec<f32> = record.embedding.iter().map(|number| *number as f32).collect();
         if vector.is_empty() {
-            return wrong("it has no 'embedding'".to_owned());
+            return Err("it has no 'embedding'".to_owned());
         }
         if self.dimensions == 0 {
             self.dimensions = vector.len();
         }
         if vector.len() != self.dimensions {
             let before = self.dimensions;
-            return wrong(format!("its embedding has {} numbers, those before it have {before}", vector.len()));
+            return Err(format!("its embedding has {} numbers, those before it have {before}", vector.len()));
         }
         if let Some(at) = vector.iter().position(|number| !number.is_finite()) {
-            return wrong(format!("number {} of its embedding is too large", at + 1));
+            return Err(format!("number {} of its embedding is too large", at + 1));
         }
         if vector.iter().all(|number| *number == 0.0) {
-            return wrong("its embedding is nothing but zeros, and has no direction".to_owned());
+            return Err("its embedding is nothing but zeros, and has no direction".to_owned());
         }
         let at = self.len();
         match self.places.entry(text) {
@@ -320,7 +313,6 @@ impl Table {
             }
         }
         self.vectors.extend_from_slice(&vector);
-        self.last = named;
         Ok(())
     }
 
@@ -362,6 +354,19 @@ fn shown(text: &str) -> String {
     format!("'{}{dots}'", cut.escape_debug())
 }
 
+/// What is wrong with a text, in words of our own: those of the reader repeat what stands there.
+fn kind(bytes: &[u8], error: &serde_json::Error) -> String {
+    if let Some(word) = no_number(bytes, error) {
+        return format!("{word} is no number");
+    }
+    let what = match error.classify() {
+        Category::Data => "a JSON array of records with 'text' and 'embedding', a list of numbers, is wanted",
+        Category::Eof => "it ends in the middle",
+        Category::Syntax | Category::Io => "it is no JSON",
+    };
+    what.to_owned()
+}
+
 /// The word that Python writes where JSON has no number, if that is what cannot be read.
 fn no_number(bytes: &[u8], error: &serde_json::Error) -> Option<&'static str> {
     let line = bytes.split(|byte| *byte == b'\n').nth(error.line().checked_sub(1)?)?;
@@ -373,8 +378,6 @@ fn no_number(bytes: &[u8], error: &serde_json::Error) -> Option<&'static str> {
 /// A record as it is written.
 #[derive(Deserialize)]
 struct Record {
-    #[serde(default, alias = "_id")]
-    id: Option<String>,
     #[serde(default, alias = "query")]
     text: Option<String>,
     #[serde(default)]
@@ -470,19 +473,19 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_file_is_said_with_its_record() {
-        insta::assert_snapshot!(problem("{}", None), @"vector.precomputed F/m.json: record 1: invalid type: map, expected a JSON array of records with 'text' and 'embedding' at line 1 column 0");
+        insta::assert_snapshot!(problem("{}", None), @"vector.precomputed F/m.json: record 1: a JSON array of records with 'text' and 'embedding', a list of numbers, is wanted (line 1, column 0)");
         insta::assert_snapshot!(problem("[]", None), @"vector.precomputed F/m.json: it has no records");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, 2]}, {\"text\": \"x\",\n\"embedding\": [1, NaN]}]", None), @"vector.precomputed F/m.json: record 2, behind 'tea': NaN is no number (line 2, column 18)");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, 2]}, {\"text\": \"x\",\n\"embedding\": [1, NaN]}]", None), @"vector.precomputed F/m.json: record 2: NaN is no number (line 2, column 18)");
         insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, -Infinity]}]", None), @"vector.precomputed F/m.json: record 1: Infinity is no number (line 1, column 36)");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, null]}]", None), @"vector.precomputed F/m.json: record 1: invalid type: null, expected f64 at line 1 column 38");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1e39]}]", None), @"vector.precomputed F/m.json: record 1 ('tea'): number 1 of its embedding is too large");
-        insta::assert_snapshot!(problem(&json!([record("tea", &[1.0, 2.0]), record("x", &[1.0])]).to_string(), None), @"vector.precomputed F/m.json: record 2 ('b-x'): its embedding has 1 numbers, those before it have 2");
-        insta::assert_snapshot!(problem(&json!([record("tea", &[0.0, 0.0])]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('b-tea'): its embedding is nothing but zeros, and has no direction");
-        insta::assert_snapshot!(problem(&json!([{"_id": "b-1", "embedding": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('b-1'): it has no 'text', by which its vector is found");
-        insta::assert_snapshot!(problem(&json!([{"text": "tea", "values": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('tea'): it has no 'embedding'");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, null]}]", None), @"vector.precomputed F/m.json: record 1: a JSON array of records with 'text' and 'embedding', a list of numbers, is wanted (line 1, column 38)");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1e39]}]", None), @"vector.precomputed F/m.json: record 1: number 1 of its embedding is too large");
+        insta::assert_snapshot!(problem(&json!([record("tea", &[1.0, 2.0]), record("x", &[1.0])]).to_string(), None), @"vector.precomputed F/m.json: record 2: its embedding has 1 numbers, those before it have 2");
+        insta::assert_snapshot!(problem(&json!([record("tea", &[0.0, 0.0])]).to_string(), None), @"vector.precomputed F/m.json: record 1: its embedding is nothing but zeros, and has no direction");
+        insta::assert_snapshot!(problem(&json!([{"_id": "b-1", "embedding": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1: it has no 'text', by which its vector is found");
+        insta::assert_snapshot!(problem(&json!([{"text": "tea", "values": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1: it has no 'embedding'");
         let two = json!([record("tea", &[1.0, 2.0])]).to_string();
         insta::assert_snapshot!(problem(&two, Some(&json!([record("what?", &[1.0])]).to_string())), @"vector.queries F/q.json: vectors of queries have 1 numbers, those of memories 2 (vector.precomputed F/m.json)");
-        insta::assert_snapshot!(problem("[", None), @"vector.precomputed F/m.json: record 1: EOF while parsing a list at line 1 column 1");
+        insta::assert_snapshot!(problem("[", None), @"vector.precomputed F/m.json: record 1: it ends in the middle (line 1, column 1)");
         let none = SystemSettings::from([(PRECOMPUTED.name.to_owned(), "/no/such/file".into())]);
         insta::assert_snapshot!(Given::read(&none).err().expect("must be refused").to_string(), @"memory system 'vector': vector.precomputed /no/such/file: No such file or directory (os error 2); every machine that works on the run needs the file at this path");
         let endless = SystemSettings::from([(PRECOMPUTED.name.to_owned(), "/dev/zero".into())]);
@@ -496,6 +499,28 @@ mod tests {
             said.contains("vector.model=hash makes vectors of 384 numbers for queries, and those of memories have 2"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn nothing_of_a_file_is_said_that_holds_something_else() {
+        let secret = "pw-hunter2";
+        for file in [
+            format!("{secret}\n"),
+            format!("\"{secret}\""),
+            format!("{{\"password\": \"{secret}\"}}"),
+            format!("[\"{secret}\"]"),
+            format!("[{{\"id\": \"{secret}\"}}]"),
+            format!("[{{\"text\": \"{secret}\"}}]"),
+            format!("[{{\"text\": \"{secret}\", \"embedding\": \"{secret}\"}}]"),
+            format!("[{{\"text\": \"{secret}\", \"embedding\": [\"{secret}\"]}}]"),
+            format!("[{{\"text\": \"{secret}\", \"embedding\": [1]}}, {{\"{secret}\": 1, \"id\": [\"{secret}\"]}}]"),
+            format!("[{{\"text\": \"{secret}\", \"embedding\": [1]}}, {secret}]"),
+            format!("[{{\"text\": \"{secret}\", \"embedding\": [1], \"embedding\": [\"{secret}\"]}}]"),
+        ] {
+            for said in [problem(&file, None), problem(&json!([record("tea", &[1.0])]).to_string(), Some(&file))] {
+                assert!(said.contains(": record ") && !said.contains("hunter"), "{file}: {said}");
+            }
+        }
     }
 
     #[test]

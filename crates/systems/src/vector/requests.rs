@@ -7,7 +7,7 @@ use crate::documents::{self, Document};
 
 const TEXTS_PER_REQUEST: usize = 64;
 
-/// One request.
+/// Texts that are embedded together: at most 64.
 pub struct Request<'a> {
     /// What is embedded.
     pub texts: Vec<String>,

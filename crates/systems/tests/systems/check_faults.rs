@@ -115,6 +115,30 @@ async fn a_k_that_is_clipped_below_what_a_run_asks_for_and_above_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memories_that_are_lost_are_not_taken_for_a_k_that_is_clipped() {
+    let uncounted = ("verify: {request: 'GET /banks/{bank}', count: items}\n", "");
+    for (changes, lost) in [
+        (&[][..], "18 of 20 stored memories are there: "),
+        (
+            &[uncounted][..],
+            "2 of 20 stored memories did not come, and of 2 that were looked for by their own words 2 are not there",
+        ),
+    ] {
+        let steps = found(|world| world.loses_every = 10, changes).await;
+        fails_alone(&steps, "as many as asked");
+        let said = detail(&steps, "as many as asked");
+        assert!(said.starts_with(lost) && !said.contains("max_k"), "{said}");
+    }
+    // nobody counts, and all can be found
+    let steps = found(|world| world.clips = Some(12), &[uncounted]).await;
+    assert!(detail(&steps, "as many as asked").contains("`limits: {max_k: 12}`"), "{steps:#?}");
+    let steps = found(|world| world.loses_every = 1, &[uncounted]).await;
+    let said = detail(&steps, "as many as asked");
+    assert_eq!(outcome(&steps, "as many as asked"), Outcome::Cannot, "{said}");
+    assert!(said.starts_with("none of 20 memories that all fit came"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ids_that_were_never_stored_are_no_ids() {
     let steps = found(|_| (), &[("{id: '{id}'", "{id: 'own-{key}'")]).await;
     fails_alone(&steps, "ids come back");

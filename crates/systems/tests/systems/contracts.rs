@@ -35,7 +35,7 @@ async fn every_shipped_adapter_passes_the_checks() {
 }
 
 /// Shipped adapters whose servers list what a bank holds.
-const LISTS: [&str; 7] = ["hebb-mind", "mem0", "mem0-cloud", "graphiti", "hindsight", "memmachine", "evermemos"];
+const LISTS: [&str; 8] = ["hebb-mind", "mem0", "mem0-cloud", "graphiti", "hindsight", "memmachine", "evermemos", "zep"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_can_be_asked_what_they_hold_are_asked() {

@@ -162,6 +162,24 @@ async fn a_later_segment_is_not_judged_by_what_an_earlier_one_had_left() {
 }
 
 #[tokio::test]
+async fn a_value_that_never_stands_still_is_not_waited_for_for_ever() {
+    let (url, _) = server_of(|_, time| (200, json!({ "n": time }))).await;
+    let ready = "{when: stable, call: {request: GET /n}, status: n, every: 5ms, stable_for: 10s, stalled_after: 100ms}";
+    let mine = of_text(&ready_by(ready), Some(&url));
+    let looked = async || loop {
+        match mine.readiness(&bank(), 1).await {
+            Ok(Readiness::NotYet { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+            ended => return ended,
+        }
+    };
+    for _ in 0..2 {
+        let failure = looked().await.expect_err("it goes on moving");
+        assert_eq!(failure.code, "system_stalled", "{failure}");
+        assert!(failure.message.contains("stand still for 10 s never stood still in "), "{failure}");
+    }
+}
+
+#[tokio::test]
 async fn p11_a_look_at_a_bank_waits_for_nothing() {
     let ready = "{when: status, status: total, done: [0], every: 5ms, call: {request: GET /pending, \
                  until: {path: total, done: [0], every: 7ms, within: 200ms}, then: [{request: GET /running}]}}";

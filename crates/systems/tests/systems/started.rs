@@ -1,6 +1,6 @@
 //! Systems that are started, one for each bank: how many are kept at a time, however much memory the machine has.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bench_proto::{
     dataset::{BankContent, Memory, StreamEntry},
@@ -122,4 +122,20 @@ async fn what_a_system_wants_checked_is_checked_before_it_is_started() {
     let checks = folders.filter(|bank| bank.path().join("data/checks.txt").exists()).count();
     assert_eq!(checks, 1, "once for all instances");
     system.close().await;
+}
+
+#[tokio::test]
+async fn a_variable_that_a_start_needs_is_asked_for_before_it() {
+    let text = "name: mine\nstart: {command: [mem, --port, '{port}'], env: {MINE_KEY: '${env:NO_SUCH_KEY_4711}'}}\n";
+    let spec = adapter::file::parse(text).expect("reads");
+    let value = serde_json::to_value(&spec).expect("serialises");
+    let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), value)]);
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lacks =
+        adapter::check_start(&settings, &adapter::given::Given::default(), home).await.expect_err("nobody has set it");
+    assert_eq!(lacks, "mine cannot be started: the environment variable NO_SUCH_KEY_4711 is not set");
+    // a metered run gives it
+    let more = BTreeMap::from([("NO_SUCH_KEY_4711".to_owned(), "{key}".to_owned())]);
+    let given = adapter::given::Given::new("http://127.0.0.1:1/m/r", "drawn", &more);
+    assert_eq!(adapter::check_start(&settings, &given, home).await, Ok(()));
 }

@@ -87,11 +87,11 @@ pub struct World {
     pub takes_part: bool,
     /// The same of the next batch alone.
     pub takes_part_once: bool,
-    /// So many items of a batch are taken in; the others are accepted and forgotten.
+    /// How many items of a batch are taken in; the others are accepted and forgotten.
     pub first_of_batch: Option<usize>,
     /// The version that `whole` says it is; empty where it says none.
     pub version: String,
-    /// So many requests to come are well; all behind them get this status.
+    /// How many requests to come are answered well, and the status that all behind them get.
     pub fails_after: Option<(usize, u16)>,
     /// Removing a bank removes all of them.
     pub resets_everything: bool,

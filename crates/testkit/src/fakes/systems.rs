@@ -1,5 +1,7 @@
 //! The systems, one function each.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Ask, Reply, Stored, System, World};
@@ -181,9 +183,42 @@ fn unbase64(text: &str) -> String {
     String::from_utf8(STANDARD.decode(text).unwrap_or_default()).unwrap_or_default()
 }
 
+fn hebb_memory(id: &str, content: &str, meta: &Value) -> Value {
+    json!({ "id": id, "content": content, "metadata": meta })
+}
+
+/// What is found, and the turns that stand near it.
+fn hebb_search(world: &World, body: &Value) -> Reply {
+    let k = number(&body["top_k"], 10);
+    if k == 0 || k > 100 {
+        return Reply::Json(422, json!({ "detail": "top_k: 1 to 100" }));
+    }
+    let partition = body["partition_ids"][0].as_str().unwrap_or("mem_hippocampus");
+    let found = world.search(partition, text(body, "query"), k);
+    // by session and number, of those that have a number
+    let window = |key| i64::try_from(number(&body[key], 0)).unwrap_or(0);
+    let (before, behind) = (window("prev_turns"), window("next_turns"));
+    let stands = |meta: &Value| Some((meta["session_id"].as_str()?.to_owned(), meta["turn"].as_i64()?));
+    let is_near = |meta: &Value| {
+        let Some((session, turn)) = stands(meta) else { return false };
+        let mut hits = found.iter().filter_map(|(hit, _)| stands(&hit.meta));
+        hits.any(|(of, at)| of == session && (at - before..=at + behind).contains(&turn))
+    };
+    let is_hit = |id: &str| found.iter().any(|(hit, _)| hit.id == id);
+    let items = world.banks.get(partition).into_iter().flatten();
+    let related: Vec<Value> = items
+        .filter(|item| before + behind > 0 && !is_hit(&item.id) && is_near(&item.meta))
+        .map(|item| hebb_memory(&item.id, &item.text, &item.meta))
+        .collect();
+    let results: Vec<Value> = found
+        .iter()
+        .map(|(item, score)| json!({ "memory": hebb_memory(&item.id, &item.text, &item.meta), "score": score, "recency_score": 0.0, "importance_score_normalized": 0.5, "relevance_score": score, "pre_rerank_score": score }))
+        .collect();
+    Reply::Json(200, json!({ "results": results, "related": related }))
+}
+
 fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
     let body = &ask.body;
-    let memory = |id: &str, content: &str, meta: &Value| json!({ "id": id, "content": content, "metadata": meta });
     match (ask.method, ask.path.as_slice()) {
         ("GET", ["health"]) => Reply::Json(200, json!({ "status": "ok", "version": "0.3.0" })),
         ("POST", ["api", "v1", "partitions"]) => {
@@ -208,7 +243,7 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
                     return Reply::Json(422, json!({ "detail": "content must have 1 to 10000 characters" }));
                 }
                 let id = world.store(bank, content, item["metadata"].clone());
-                made.push(memory(&id, content, &item["metadata"]));
+                made.push(hebb_memory(&id, content, &item["metadata"]));
             }
             Reply::Json(201, Value::Array(made))
         }
@@ -219,41 +254,14 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
                 return Reply::Json(422, json!({ "detail": "limit: 1 to 200" }));
             }
             let page = items.iter().skip(offset).take(limit);
-            let page: Vec<Value> = page.map(|item| memory(&item.id, &item.text, &item.meta)).collect();
+            let page: Vec<Value> = page.map(|item| hebb_memory(&item.id, &item.text, &item.meta)).collect();
             Reply::Json(200, json!({ "items": page, "total": items.len(), "offset": offset, "limit": limit }))
         }
         ("DELETE", ["api", "v1", "memories", id]) => {
             world.banks.values_mut().for_each(|items| items.retain(|item| item.id != *id));
             Reply::Empty(204)
         }
-        ("POST", ["api", "v1", "search"]) => {
-            let k = number(&body["top_k"], 10);
-            if k == 0 || k > 100 {
-                return Reply::Json(422, json!({ "detail": "top_k: 1 to 100" }));
-            }
-            let partition = body["partition_ids"][0].as_str().unwrap_or("mem_hippocampus");
-            let found = world.search(partition, text(body, "query"), k);
-            // by session and number, of those that have a number
-            let window = |key| i64::try_from(number(&body[key], 0)).unwrap_or(0);
-            let (before, behind) = (window("prev_turns"), window("next_turns"));
-            let stands = |meta: &Value| Some((meta["session_id"].as_str()?.to_owned(), meta["turn"].as_i64()?));
-            let is_near = |meta: &Value| {
-                let Some((session, turn)) = stands(meta) else { return false };
-                let mut hits = found.iter().filter_map(|(hit, _)| stands(&hit.meta));
-                hits.any(|(of, at)| of == session && (at - before..=at + behind).contains(&turn))
-            };
-            let is_hit = |id: &str| found.iter().any(|(hit, _)| hit.id == id);
-            let items = world.banks.get(partition).into_iter().flatten();
-            let related: Vec<Value> = items
-                .filter(|item| before + behind > 0 && !is_hit(&item.id) && is_near(&item.meta))
-                .map(|item| memory(&item.id, &item.text, &item.meta))
-                .collect();
-            let results: Vec<Value> = found
-                .iter()
-                .map(|(item, score)| json!({ "memory": memory(&item.id, &item.text, &item.meta), "score": score, "recency_score": 0.0, "importance_score_normalized": 0.5, "relevance_score": score, "pre_rerank_score": score }))
-                .collect();
-            Reply::Json(200, json!({ "results": results, "related": related }))
-        }
+        ("POST", ["api", "v1", "search"]) => hebb_search(world, body),
         ("POST", ["api", "v1", "admin", "consolidate"]) => {
             Reply::Json(200, json!({ "processed": 1, "succeeded": 1, "failed": 0, "errors": [] }))
         }
@@ -372,10 +380,17 @@ fn graphiti(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         ("POST", ["search"]) => {
             let group = body["group_ids"][0].as_str().unwrap_or_default();
+            // what is said twice is one fact, of both episodes
+            let all = world.banks.get(group).cloned().unwrap_or_default();
+            let episodes = |fact: &str| -> Vec<&str> {
+                all.iter().filter(|item| item.text == fact).map(|item| item.id.as_str()).collect()
+            };
+            let mut said = BTreeSet::new();
             let facts: Vec<Value> = world
                 .search(group, text(body, "query"), number(&body["max_facts"], 10))
                 .into_iter()
-                .map(|(item, _)| json!({ "uuid": format!("fact-{}", item.id), "name": "SAID", "fact": item.text, "episodes": [item.id] }))
+                .filter(|(item, _)| said.insert(item.text.clone()))
+                .map(|(item, _)| json!({ "uuid": format!("fact-{}", item.id), "name": "SAID", "fact": item.text, "episodes": episodes(&item.text) }))
                 .collect();
             Reply::Json(200, json!({ "facts": facts }))
         }

@@ -119,7 +119,7 @@ struct Manifest {
     abstention_phrases: Vec<String>,
     /// Deterministic scorers, the headline's first.
     scorers: Vec<String>,
-    /// Version of the loader.
+    /// Raised whenever the loader makes other banks or questions of the same files.
     loader_version: u32,
     /// Section of its own settings; empty when it has none.
     section: String,
@@ -351,6 +351,8 @@ struct Run {
     usd_incomplete: bool,
     /// What it was forked, imported or restored from.
     source: Option<String>,
+    /// What is marked beside its result.
+    labels: Vec<String>,
 }
 
 /// A 95 % interval.
@@ -488,7 +490,7 @@ struct Progress {
     usd: f64,
     /// The part of them that is uncertain.
     usd_uncertain: f64,
-    /// The cap.
+    /// What may be spent at most, in dollars; null where nothing is paid.
     usd_cap: Option<f64>,
     /// Questions a second.
     per_second: f64,
@@ -649,7 +651,7 @@ struct Worker {
     host: String,
     /// Its process.
     pid: u64,
-    /// The version of its code.
+    /// The build that it runs: a version and a commit.
     code_version: String,
 }
 
@@ -691,7 +693,7 @@ pub(crate) struct Published {
     results: Vec<PublishedResult>,
 }
 
-/// A result.
+/// A score on the same part of the dataset: the run's, or one that somebody has published.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedResult {

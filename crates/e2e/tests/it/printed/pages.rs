@@ -19,7 +19,7 @@ pub(crate) struct Site {
     left_out: Vec<String>,
 }
 
-/// A dataset.
+/// A dataset that has a page: its tables, and what they leave out.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SiteDataset {
@@ -81,7 +81,7 @@ struct Row {
     system: String,
     /// Its settings, where another result of the table is of the same system with other ones.
     variant: Option<String>,
-    /// Its version.
+    /// The version that the memory system tells of itself.
     system_version: String,
     /// The score by our own rules, 0 to 1: ranks and pairs go by it.
     score: Option<f64>,
@@ -231,6 +231,8 @@ struct Bank {
     of: u64,
     /// It was filled before the run began.
     filled_before: bool,
+    /// The run that filled it, `imported NAME` for one of an archive; null where nobody knows.
+    filled_by: Option<String>,
 }
 
 /// `banks import FILE --json` and `banks fetch URL --json`: an archive of filled banks that lies on this machine.

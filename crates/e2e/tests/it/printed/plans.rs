@@ -19,7 +19,7 @@ pub(super) struct MatrixPlan {
     total: Takes,
 }
 
-/// A cell.
+/// A cell of which runs would be made, with what they take.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlannedCell {
@@ -31,7 +31,7 @@ struct PlannedCell {
     flags: Vec<String>,
     /// Its runs.
     repeats: u32,
-    /// Questions of a run.
+    /// Questions that each of its runs asks.
     questions: u64,
     /// All its runs.
     estimate: Takes,

@@ -111,11 +111,8 @@ fn p33_banks_of_an_archive_are_asked_as_if_the_run_had_filled_them() {
     }
 }
 
-#[test]
-fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
-    let bench = Bench::new().with_env("MINE_KEY", "sk-planted-4711-planted");
-    let mine = write_adapter(&bench, "mine", "");
-    let _ = bench.run(submit(&mine, "filled")).expect_code(0);
+/// What of a run's banks is handed on to nobody; the archive of those that may be.
+fn check_exports(bench: &Bench) -> PathBuf {
     let data = bench.path().join(".bench/systems/filled/mine/data");
     // what a system has kept of its environment does not go with it
     fs::write(data.join("cache"), "before sk-planted-4711-planted behind").expect("is written");
@@ -126,7 +123,7 @@ fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
     let refused = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
     assert!(refused.contains("is no plain file"), "{refused}");
     fs::remove_file(data.join("link")).expect("is removed");
-    let archive = export(&bench, "filled", &[]);
+    let archive = export(bench, "filled", &[]);
     assert!(archive.ends_with("banks-filled.tar.gz"));
     let again = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
     assert!(again.contains("is there already"), "{again}");
@@ -135,7 +132,31 @@ fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
     let _ = bench.run(computed).expect_code(0);
     let none = bench.run(["banks", "export", "computed"]).expect_code(2).stderr;
     assert!(none.contains("is computed from the stored texts"), "{none}");
+    archive
+}
 
+/// Another system on the same memories is another measurement, and says so.
+fn check_other_system(bench: &Bench, mine: &str) {
+    let other = write_adapter(bench, "other", "");
+    let report = bench.run([submit(&other, "other"), vec!["--banks-from", "filled"]].concat()).expect_code(0).json();
+    let notes = report["dataset"].to_string();
+    assert!(notes.contains("of the archive filled (manifest") && notes.contains("were filled by mine"), "{notes}");
+    let own = bench.run(submit(&other, "own")).expect_code(0).json();
+    assert_eq!(report["result_digest"], own["result_digest"]);
+    assert_ne!(report["run"]["fingerprint"], own["run"]["fingerprint"]);
+    let compared = bench.run(["compare", "own", "other", "--json"]).expect_code(5).json();
+    assert!(compared["reasons"].to_string().contains("asks banks of the archive filled"), "{}", compared["reasons"]);
+    let asks = [submit(mine, "same"), vec!["--banks-from", "filled"]].concat();
+    let _ = bench.run(asks).expect_code(0);
+    let _ = bench.run(["compare", "same", "other"]).expect_code(0);
+}
+
+#[test]
+fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
+    let bench = Bench::new().with_env("MINE_KEY", "sk-planted-4711-planted");
+    let mine = write_adapter(&bench, "mine", "");
+    let _ = bench.run(submit(&mine, "filled")).expect_code(0);
+    let archive = check_exports(&bench);
     let _ = import(&bench, &archive, &[]);
     let by_bank = write_adapter(&bench, "each", ", per: bank");
     let class =
@@ -148,7 +169,7 @@ fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
         (
             &mine,
             &["--banks-from", "filled", "--no-canaries"],
-            "none of its 2 banks holds what a bank of this run would",
+            "no bank of this run is among the 2 banks of the archive",
         ),
         (&mine, &["--banks-from", "filled", "--reuse-banks"], "cannot be used with"),
         (&by_bank, &["--banks-from", "filled"], "has one for each (`per: bank`)"),
@@ -183,19 +204,33 @@ fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
     assert!(copy.exists());
     let _ = bench.run(["banks", "remove", "some"]).expect_code(0);
     assert!(!copy.exists());
-    // another system on the same memories is another measurement, and says so
-    let other = write_adapter(&bench, "other", "");
-    let report = bench.run([submit(&other, "other"), vec!["--banks-from", "filled"]].concat()).expect_code(0).json();
-    let notes = report["dataset"].to_string();
-    assert!(notes.contains("of the archive filled (manifest") && notes.contains("were filled by mine"), "{notes}");
-    let own = bench.run(submit(&other, "own")).expect_code(0).json();
-    assert_eq!(report["result_digest"], own["result_digest"]);
-    assert_ne!(report["run"]["fingerprint"], own["run"]["fingerprint"]);
-    let compared = bench.run(["compare", "own", "other", "--json"]).expect_code(5).json();
-    assert!(compared["reasons"].to_string().contains("asks banks of the archive filled"), "{}", compared["reasons"]);
-    let asks = [submit(&mine, "same"), vec!["--banks-from", "filled"]].concat();
-    let _ = bench.run(asks).expect_code(0);
-    let _ = bench.run(["compare", "same", "other"]).expect_code(0);
+    check_other_system(&bench, &mine);
+}
+
+#[test]
+fn what_cannot_be_searched_for_its_key_is_not_handed_on() {
+    let bench = Bench::new().with_env("MINE_TOKEN", "planted-4711-planted");
+    let mine = write_adapter(&bench, "mine", "");
+    let file = bench.path().join("mine.yaml");
+    let text = fs::read_to_string(&file).expect("is there");
+    let keyed = text.replace("env: {", "env: {MINE_TOKEN: '${env:MINE_TOKEN}', ");
+    assert_ne!(keyed, text);
+    fs::write(&file, keyed).expect("is written");
+    let _ = bench.run(submit(&mine, "filled")).expect_code(0);
+    let cache = bench.path().join(".bench/systems/filled/mine/data/cache");
+    fs::write(&cache, "before planted-4711-planted behind").expect("is written");
+    let mut without = bench.command(["banks", "export", "filled"]);
+    let refused = wait(without.env_remove("MINE_TOKEN").spawn().expect("starts")).expect_code(2).stderr;
+    assert!(refused.contains("the adapter names MINE_TOKEN, and this process cannot read it: set it"), "{refused}");
+    let refused = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(refused.contains("data/cache holds a key") && !refused.contains("planted-4711"), "{refused}");
+    fs::remove_file(cache).expect("is removed");
+    // the runner knows the folder of what it starts
+    let other = bench.path().join("other");
+    fs::create_dir(&other).expect("is made");
+    let named = bench.run(["banks", "export", "filled", "--data", "other"]).expect_code(2).stderr;
+    assert!(named.contains("mine is started by the runner") && named.contains("leave --data out"), "{named}");
+    let _ = export(&bench, "filled", &[]);
 }
 
 #[test]

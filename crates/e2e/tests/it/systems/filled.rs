@@ -99,7 +99,7 @@ fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     assert!(refused.contains("or that run was deleted"), "{refused}");
     // a run that is there keeps what it was submitted with
     let other = run("cleaned", &["--keep-banks"]).expect_code(2).stderr;
-    assert!(other.contains("another wish for its banks"), "{other}");
+    assert!(other.contains("was submitted with --clean-after, by which its banks go"), "{other}");
     // what was measured is safe before what it was measured on goes
     let away = Bench::new().with_env("BENCH_ARCHIVE_URL", "file/x");
     std::fs::write(away.path().join("file"), "").expect("is written");
@@ -215,30 +215,8 @@ fn check_refused(bench: &Bench) {
     assert!(refused.contains("asks banks that first has filled: name it too"), "{refused}");
 }
 
-#[test]
-fn p33_a_run_asks_the_banks_that_another_has_filled() {
-    let fake = Fake::start("whole");
-    let bench = Bench::new();
-    write_adapter(&bench, fake.url(), "");
-    let first = reuse(&bench, "first", &[]).expect_code(0);
-    assert!(first.stderr.contains("no run here has filled the same banks of mine"), "{}", first.stderr);
-    let (filled, banks) = (stored(&fake), held(&fake));
-    assert!(filled > 10 && banks.len() == 2, "{filled} {banks:?}");
-
-    let second = reuse(&bench, "second", &[]).expect_code(0);
-    assert!(second.stderr.contains("2 of 2 banks were filled by run first"), "{}", second.stderr);
-    assert_eq!((stored(&fake), held(&fake)), (filled, banks.clone()), "nothing was stored again");
-    let (first, second) = (first.json(), second.json());
-    assert_eq!(first["result_digest"], second["result_digest"]);
-    assert_eq!(first["run"]["fingerprint"], second["run"]["fingerprint"]);
-    assert!(first["run"]["fingerprint"].is_string() && first["result_digest"].is_string(), "{first}");
-    let notes = second["dataset"]["sample"]["notes"].to_string();
-    assert!(notes.contains("filled by run first: what that took stands in its report"), "{notes}");
-    let ready = second["run"]["checks"].as_array().and_then(|all| all.iter().find(|one| one["rule"] == "banks_ready"));
-    assert_eq!(ready.expect("is checked")["state"], "passed", "they were counted again");
-    assert_eq!((&second["canaries"]["lost"]["n"], &second["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
-    assert_eq!(second["retained_turns"].as_u64().unwrap_or(0), 0, "{second}");
-
+/// What is said of the banks of a run, and of one that asks them.
+fn check_listed(bench: &Bench, banks: &[String]) {
     let listed = bench.run(["banks", "list", "--json"]).expect_code(0).json();
     printed::held::<BanksOfRuns>(&listed);
     let line = |at: usize| (&listed[at]["run"], &listed[at]["filled"], &listed[at]["asks"], &listed[at]["state"]);
@@ -251,31 +229,31 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
     }));
     assert!(shown.as_array().is_some_and(|all| all.iter().all(|bank| bank["retained"] == bank["of"])), "{shown}");
     assert!(bench.run(["banks", "list"]).expect_code(0).stdout.contains("asks those of"));
+}
 
-    // more conversations and more questions: those that are filled are asked, the others are filled
+/// More conversations and more questions: those that are filled are asked, the others are filled.
+fn check_wider(bench: &Bench, fake: &Fake) {
     let wide = ["--dataset", "locomo-sim", "--max-banks", "3", "--sample", "4", "--system", "./mine.yaml"];
     let wide = bench
         .run([&["submit", "--run-id", "wide", "--json", "--display", "none", "--no-canaries"][..], &wide].concat())
         .expect_code(0);
-    let before = stored(&fake);
+    let before = stored(fake);
     let wider =
         ["--dataset", "locomo-sim", "--max-banks", "4", "--sample", "4", "--system", "./mine.yaml", "--reuse-banks"];
     let wider = bench
         .run([&["submit", "--run-id", "wider", "--json", "--display", "none", "--no-canaries"][..], &wider].concat())
         .expect_code(0);
     assert!(wider.stderr.contains("3 of 4 banks were filled by run wide"), "{}", wider.stderr);
-    assert!(stored(&fake) > before, "the fourth is filled");
+    assert!(stored(fake) > before, "the fourth is filled");
     assert_eq!(
         (wide.json()["outcomes"]["coverage"].clone(), wider.json()["outcomes"]["coverage"].clone()),
         (json!(1.0), json!(1.0))
     );
+}
 
-    // another setting is another filling
-    let other = reuse(&bench, "other", &["--set", "mine.width=2"]).expect_code(0);
-    assert!(other.stderr.contains("has another value of mine.width"), "{}", other.stderr);
-
-    // a fork from recall asks them too, with another k
-    let before = stored(&fake);
+/// A fork from recall asks them too, with another k.
+fn check_fork(bench: &Bench, fake: &Fake) {
+    let before = stored(fake);
     let fork = [
         "submit",
         "--fork",
@@ -291,8 +269,48 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
         "none",
     ];
     let fork = bench.run(fork).expect_code(0).json();
-    assert_eq!((stored(&fake), &fork["outcomes"]["coverage"]), (before, &json!(1.0)));
+    assert_eq!((stored(fake), &fork["outcomes"]["coverage"]), (before, &json!(1.0)));
+}
 
+#[test]
+fn p33_a_run_asks_the_banks_that_another_has_filled() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let first = reuse(&bench, "first", &[]).expect_code(0);
+    assert!(first.stderr.contains("no run here has filled the same banks of mine"), "{}", first.stderr);
+    let (filled, banks) = (stored(&fake), held(&fake));
+    assert!(filled > 10 && banks.len() == 2, "{filled} {banks:?}");
+
+    let second = reuse(&bench, "second", &[]).expect_code(0);
+    assert!(second.stderr.contains("2 of 2 banks were filled by run first"), "{}", second.stderr);
+    assert_eq!((stored(&fake), held(&fake)), (filled, banks.clone()), "nothing was stored again");
+    let filled_by = |run: &str| {
+        let shown = bench.run(["banks", "show", run, "--json"]).expect_code(0).json();
+        shown.as_array().into_iter().flatten().map(|bank| bank["filled_by"].clone()).collect::<Vec<_>>()
+    };
+    for run in ["first", "second"] {
+        assert_eq!(filled_by(run), [json!("first"), json!("first")], "{run}");
+    }
+    let (first, second) = (first.json(), second.json());
+    assert_eq!(first["result_digest"], second["result_digest"]);
+    assert_eq!(first["run"]["fingerprint"], second["run"]["fingerprint"]);
+    assert!(first["run"]["fingerprint"].is_string() && first["result_digest"].is_string(), "{first}");
+    let notes = second["dataset"]["sample"]["notes"].to_string();
+    assert!(notes.contains("filled by run first: what that took stands in its report"), "{notes}");
+    let ready = second["run"]["checks"].as_array().and_then(|all| all.iter().find(|one| one["rule"] == "banks_ready"));
+    assert_eq!(ready.expect("is checked")["state"], "passed", "they were counted again");
+    assert_eq!((&second["canaries"]["lost"]["n"], &second["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
+    assert_eq!(second["retained_turns"].as_u64().unwrap_or(0), 0, "{second}");
+
+    check_listed(&bench, &banks);
+    check_wider(&bench, &fake);
+
+    // another setting is another filling
+    let other = reuse(&bench, "other", &["--set", "mine.width=2"]).expect_code(0);
+    assert!(other.stderr.contains("has another value of mine.width"), "{}", other.stderr);
+
+    check_fork(&bench, &fake);
     check_refused(&bench);
 
     // who removes what the first run has filled removes it for all
@@ -368,7 +386,7 @@ fn a_bank_that_was_there_before_is_asked_and_left_as_it_is() {
     let before = (stored(&fake), held(&fake));
     let one = bench.run([submit("./mine.yaml", "one"), vec!["--bank", "prod"]].concat()).expect_code(2);
     assert!(one.stderr.contains("the sample has 2 banks; put {bank_id}"), "{}", one.stderr);
-    for name in ["", " ", "a/../{bank_id}", "a//{bank_id}", ".."] {
+    for name in ["", " ", "a/../{bank_id}", "a//{bank_id}", "..", "{bank_id}-{nope}"] {
         let refused = bench.run([submit("./mine.yaml", "one"), vec!["--bank", name]].concat()).expect_code(2);
         assert!(refused.stderr.contains("--bank"), "{name}: {}", refused.stderr);
     }

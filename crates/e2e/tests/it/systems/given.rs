@@ -85,7 +85,7 @@ fn keywords_and_given_vectors_are_one_matrix_over_equal_memories() {
         (
             "m.json",
             &[memories[0].clone(), record("x", [f64::MAX, 1.0])],
-            "record 2 ('x'): number 1 of its embedding is too large",
+            "record 2: number 1 of its embedding is too large",
         ),
         (
             "m.json",

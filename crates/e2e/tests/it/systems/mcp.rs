@@ -95,6 +95,8 @@ fn a_server_over_stdio_is_measured_and_started_again_when_it_dies() {
     let dies = over_stdio(&[("NOTES_DIES_AT", "retain:5"), ("NOTES_MARK", &mark)], true);
     let report = bench.run(submit(&adapter(&bench, &dies, &[]), "killed", &[])).expect_code(0).json();
     assert_eq!((whole(&report), processes(&bench, "killed")), (quiet, 2), "{report}");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("a process of notes had ended and was started again 1 time"), "{warnings}");
 }
 
 #[test]

@@ -55,6 +55,14 @@ fn a_run_says_which_version_it_measured_and_what_the_system_holds() {
 }
 
 #[test]
+fn a_key_that_a_start_needs_is_asked_for_before_the_run_is_created() {
+    let bench = Bench::new();
+    let refused = bench.run(submit("jeffs-brain-go", "keyless")).expect_code(2).stderr;
+    assert!(refused.contains("the environment variable OPENAI_API_KEY is not set"), "{refused}");
+    assert_eq!(bench.run(["list", "--json"]).expect_code(0).json(), serde_json::json!([]), "nothing was created");
+}
+
+#[test]
 fn another_version_than_the_adapter_wants_is_refused() {
     let bench = Bench::new();
     let adapter = adapter(bench.path(), &format!("{{{}, version: 9.9.9}}", command()));

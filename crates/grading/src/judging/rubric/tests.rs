@@ -1,9 +1,13 @@
 use std::collections::BTreeMap;
 
-use bench_proto::{ids::Sha256Hash, profile::CategoryRules};
+use bench_proto::{dataset::Gold, ids::Sha256Hash, profile::CategoryRules};
+use serde_json::Value;
 
 use super::*;
-use crate::scorers::reference;
+use crate::{
+    judging::judge_input::{judge_messages, sample_input},
+    scorers::reference,
+};
 
 fn messages(category: &str, gold: Option<&Gold>, answer: &str) -> Messages {
     let profile = Profile::implied();

@@ -24,7 +24,8 @@
       let fitting = 0;
       for (const row of line.runs) {
         const chosen = choices.every((choice) => !choice.value || row.cells[choice.dataset.column].textContent === choice.value);
-        const text = row.textContent.toLowerCase();
+        // of the whole id, which is the title of the first cell, the end alone may stand in the row
+        const text = (row.textContent + " " + row.cells[0].title).toLowerCase();
         row.hidden = !chosen || !words.every((word) => text.includes(word));
         fitting += row.hidden ? 0 : 1;
       }

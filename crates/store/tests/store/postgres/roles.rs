@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{
-    call::{CallRecord, Ledger, Phase},
+    call::{CallOutcome, CallRecord, Ledger, Phase},
     facts::{Outcome, QuestionFacts},
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
     metered::MeteredCalls,
@@ -25,7 +25,7 @@ use bench_proto::{
     trace::{AttemptNote, StoredSpan},
 };
 use bench_store::{
-    conformance::{Fresh, HEADLINE, Scene, bank, question_facts},
+    conformance::{Fresh, HEADLINE, Scene, bank, call, question_facts},
     migrate, name_roles, open,
     postgres::roles::Part,
     *,
@@ -310,9 +310,11 @@ fn programs_call_what_their_role_may_do() {
     held_to(Part::Submit, &of(&["runs/client", "runs/controls", "runs/execution", "archive/auto", "archive/bundle"]));
     held_to(
         Part::Submit,
-        &of(&["runs/group/mod", "runs/group/matrix", "runs/group/execution", "runs/group/ending", "commands/matrix"]),
+        &of(&["runs/group/mod", "runs/group/cells", "runs/group/matrix", "runs/group/execution", "runs/group/ending"]),
     );
-    held_to(Part::Read, &of(&["results/repeats", "standing/group", "comparison/matrix"]));
+    held_to(Part::Submit, &of(&["commands/matrix"]));
+    held_to(Part::Read, &of(&["results/repeats", "standing/group"]));
+    held_to(Part::Read, &of(&["comparison/matrix", "comparison/mod", "comparison/baseline", "comparison/before"]));
     let mut reads = Vec::new();
     for verb in ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"] {
         let folder = PathBuf::from(format!("coordinator/src/commands/{verb}"));
@@ -393,7 +395,7 @@ async fn nobody_changes_what_is_not_theirs() {
         run_sql(&granted.admin, "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'");
     let tables = tables.expect("tables are listed");
     let urls = &granted.roles;
-    for statement in OF_RESULTS.iter().chain(&OF_MONEY) {
+    for statement in OF_RESULTS.iter().chain(&OF_MONEY).chain(&["UPDATE items SET body = ''", "DELETE FROM items"]) {
         denied(&urls.submit, statement).await;
     }
     for statement in OF_SPECS.iter().chain(&["UPDATE facts SET doc = '{}'", "DELETE FROM facts", "DELETE FROM calls"]) {
@@ -439,6 +441,58 @@ async fn nobody_changes_what_is_not_theirs() {
         stores[part].may(right).await.expect_err("is not its work");
     }
     assert_eq!(owner.facts(scene.run, None, 10).await.expect("are read").len(), 1, "nothing was changed");
+}
+
+/// Caps are held by whoever books: a worker may book too little, and says neither what the caps are nor what calls have cost. What a run
+/// has spent is counted anew from its calls.
+#[tokio::test]
+async fn who_books_may_book_too_little_and_changes_neither_caps_nor_costs() {
+    let granted = granted().await;
+    let stores = stores(&granted).await;
+    let owner = open(&granted.owner).await.expect("opens");
+    let scene = Scene::start(owner.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    let paid = call("paid", CallOutcome::Accepted, 7);
+    owner.put_calls(scene.run, TaskKey::question(0, 0), &[paid]).await.expect("is put");
+    for statement in [
+        "UPDATE run_counters SET spent = -4000000000000000000",
+        "INSERT INTO budgets (kind, scope, part, spent) VALUES (2, 99999, 0, -4000000000000000000)",
+    ] {
+        run_sql(&granted.roles.work, statement).expect("who works books");
+    }
+    for statement in [
+        "UPDATE run_groups SET cap = NULL",
+        "UPDATE runs SET spec = '{}'",
+        "UPDATE calls SET cost = 0",
+        "DELETE FROM calls",
+        "DELETE FROM budgets",
+    ] {
+        denied(&granted.roles.work, statement).await;
+    }
+    stores["coordinate"].sweep(scene.run).await.expect("is swept");
+    let counters = owner.run(scene.run).await.expect("is read").counters;
+    assert_eq!(counters.spent, PicoUsd(7));
+}
+
+/// Whoever may add items may add one that is not what its hash says, before others store the right one, and can take none away. It is
+/// read by nobody, and who may delete items makes room.
+#[tokio::test]
+async fn an_item_that_is_not_what_its_hash_says_is_refused_until_it_is_taken_away() {
+    let granted = granted().await;
+    let stores = stores(&granted).await;
+    let item = Item::from_bytes(b"a question".to_vec());
+    let hash = item.hash.hex();
+    let wrong = format!("INSERT INTO items (hash, body) VALUES ('\\x{hash}', '\\x00')");
+    run_sql(&granted.roles.submit, &wrong).expect("a submitter adds items");
+    let put = async || stores["submit"].put_items(std::slice::from_ref(&item)).await.expect("is put");
+    put().await;
+    let refused = stores["work"].item(item.hash).await.expect_err("it is another");
+    assert!(matches!(refused, StoreError::Corrupt(_)) && refused.to_string().contains(&hash), "{refused}");
+    let take_away = format!("DELETE FROM items WHERE hash = '\\x{hash}'");
+    denied(&granted.roles.submit, &take_away).await;
+    denied(&granted.roles.work, &take_away).await;
+    run_sql(&granted.roles.coordinate, &take_away).expect("a coordinator deletes items");
+    put().await;
+    assert_eq!(stores["work"].item(item.hash).await.expect("is read"), item.bytes);
 }
 
 async fn denied(url: &str, statement: &str) {

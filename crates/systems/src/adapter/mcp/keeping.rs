@@ -90,7 +90,8 @@ impl AdapterSystem {
         let Some(content) = bank.content.as_ref().filter(|_| !self.capabilities.consolidates) else {
             return Err(Failure::permanent(MEMORIES_LOST, server.lost(bank)));
         };
-        let fill = async {
+        // rare and large: on the heap, so that no future of an operation has room for it
+        let fill = Box::pin(async {
             let mut again = BankRef { name: connected.banks.new_name(bank), handle: None, ..bank.clone() };
             let own = self.open_bank(&again).await?;
             again.handle = Some(own.clone());
@@ -103,7 +104,7 @@ impl AdapterSystem {
                 tokio::time::sleep(Duration::from_millis(poll_after_ms)).await;
             }
             Ok::<_, Failure>((again.name, own))
-        };
+        });
         let (name, own) = connected.banks.given_again(handle(bank), entries, fill).await?;
         Ok(Cow::Owned(BankRef { name, handle: Some(own), ..bank.clone() }))
     }

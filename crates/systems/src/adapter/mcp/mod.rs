@@ -16,7 +16,7 @@ mod wire;
 use std::{
     process::ExitStatus,
     sync::{
-        Arc, PoisonError,
+        Arc, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -34,13 +34,13 @@ use self::{
 };
 use super::{
     UNREACHABLE,
-    call::excerpt,
     http::{self, ASK_FOR_LESS, response_memory},
     managed::{child::signal_group, how_it_ended, last_words},
     process::{
         keeping::Banks,
         surroundings::{Surroundings, in_folder},
     },
+    said::excerpt,
     secrets::Secrets,
     template::Vars,
     time,
@@ -59,6 +59,8 @@ const AT_ONCE: usize = 64;
 const LAST: Duration = Duration::from_secs(3);
 /// Wait between two looks at a process that ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Most ends of processes that are kept for who asks for them.
+const MOST_REPLACED: usize = 1_000;
 
 /// Where a server is.
 pub(super) enum ServerAt {
@@ -83,6 +85,16 @@ pub(super) struct ToolServer {
     /// Its process keeps its memories to itself: they end with it.
     pub(super) forgets: bool,
     pub(super) current: tokio::sync::Mutex<Option<Arc<Connected>>>,
+    pub(super) replaced: std::sync::Mutex<Replaced>,
+}
+
+/// How processes ended in whose place others were started.
+#[derive(Default)]
+pub(super) struct Replaced {
+    /// Of the one that ended last, until another one runs.
+    last: Option<String>,
+    /// Of those before, until somebody asks.
+    told: Vec<String>,
 }
 
 impl ToolServer {
@@ -98,16 +110,32 @@ impl ToolServer {
         if let Some(connected) = current.as_ref().filter(|connected| !connected.is_over()) {
             return Ok((Arc::clone(connected), prepared));
         }
-        // what is left of the one before ends before its successor begins
-        *current = None;
-        let made = tokio::time::timeout(GREETED_WITHIN, self.connect()).await.unwrap_or_else(|_| {
+        // what is left of the one before ends before its successor begins, and writes into the same log
+        if let Some(how) = current.take().and_then(|before| before.process.as_ref().map(said)) {
+            self.replaced().last = Some(how.trim_start_matches([' ', ':']).to_owned());
+        }
+        let connecting = Box::pin(self.connect());
+        let made = tokio::time::timeout(GREETED_WITHIN, connecting).await.unwrap_or_else(|_| {
             let within = time::show(GREETED_WITHIN);
             Err(Failure::transient("system_timeout", format!("{}: not greeted within {within}", self.name)))
         })?;
         let connected = Arc::new(made);
         *current = Some(Arc::clone(&connected));
         prepared = Prepared::Built;
+        let mut replaced = self.replaced();
+        let last = replaced.last.take().filter(|_| replaced.told.len() < MOST_REPLACED);
+        replaced.told.extend(last);
+        drop(replaced);
         Ok((connected, prepared))
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Replaced> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How processes ended in whose place others were started, since this was asked the last time.
+    pub(super) fn started_again(&self) -> Vec<String> {
+        std::mem::take(&mut self.replaced().told)
     }
 
     async fn connect(&self) -> Result<Connected, Failure> {

@@ -39,8 +39,8 @@ use tokio::{
 
 use super::{reply::Reply, tools::Tool};
 use crate::adapter::{
-    call::excerpt,
     http::{NO_REPLY, SHAPE, network, response_memory, too_long},
+    said::excerpt,
 };
 
 /// Pages of a list of tools, and how many are read of it.

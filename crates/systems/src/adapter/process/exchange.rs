@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Prepared,
-    adapter::{UNREACHABLE, call::excerpt, code, http::response_bytes, managed, time},
+    adapter::{UNREACHABLE, code, http::response_bytes, managed, said::excerpt, time},
 };
 
 /// Most ends of processes that are kept for who asks for them.

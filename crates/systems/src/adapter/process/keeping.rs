@@ -115,7 +115,8 @@ impl ProcessSystem {
             return Err(Failure::permanent(MEMORIES_LOST, self.lost(bank)));
         };
         let process = self.process("start").await?;
-        let fill = async {
+        // rare and large: on the heap, so that no future of an operation has room for it
+        let fill = Box::pin(async {
             let name = process.new_name(bank);
             let mut held = HeldBank { name: name.clone(), process: Some(Arc::clone(&process)) };
             let reply = self.ask_in(Some(&process), ProcessOp::Open { bank: name }).await?.0;
@@ -124,7 +125,7 @@ impl ProcessSystem {
                 self.store(bank, &held, std::slice::from_ref(entry)).await?;
             }
             Ok::<_, Failure>(held.name)
-        };
+        });
         let name = process.given_again(&named(bank), entries, fill).await?;
         Ok(HeldBank { name, process: Some(process) })
     }

@@ -28,9 +28,7 @@ use std::{
 use tokio::sync::{Mutex, Semaphore};
 
 pub(super) use self::abilities::capabilities;
-pub use self::protocol::{
-    PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
-};
+pub use self::protocol::{PROTOCOL, ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch};
 use self::{several::Several, surroundings::Surroundings, transport::Running};
 use super::{AdapterContext, index::Indexes, secrets::Secrets, spec::AdapterSpec, time};
 use crate::{Capabilities, MemorySystem};
@@ -73,7 +71,7 @@ pub(super) fn build(
     own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let several = spec.code.as_ref().and_then(|code| code.processes).unwrap_or(1);
-    // too many are refused when the first of them is made
+    // more processes than there may be are refused when the first of them is made
     let further = (1..several)
         .map(|_| build_one(spec.clone(), context, consolidated, secrets.clone(), own_code.clone()))
         .collect::<Result<Vec<_>, _>>()?;

@@ -24,9 +24,9 @@ use super::{
     protocol::{ProcessReply, ProcessRequest},
 };
 use crate::adapter::{
-    call::excerpt,
     http::{self, SHAPE},
     managed::child::signal_group,
+    said::excerpt,
     secrets::Secrets,
 };
 

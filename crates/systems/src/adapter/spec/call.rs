@@ -111,9 +111,9 @@ pub struct CallSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
-    /// The first one.
+    /// The value that stands first in the response.
     First,
-    /// The last one.
+    /// The value that stands last in it.
     Last,
 }
 
@@ -168,6 +168,10 @@ pub struct HitsSpec {
     /// Path of the item's id in an element, when the system hands it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Path of the system's own ids of what the hit was made of, one or a list: `places` says which items these are. The hit is placed
+    /// by the first of them that is known, the others are kept in its details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_of: Option<String>,
     /// Path of the session's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -217,4 +221,18 @@ pub struct PurgeSpec {
     pub ids: String,
     /// Removes the one that `{item}` names.
     pub remove: CallSpec,
+}
+
+/// How a system's own ids are looked up: the request is sent once for each bank, and again for an id that was not there yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacesSpec {
+    /// Lists what the bank holds.
+    pub call: CallSpec,
+    /// Path of the list; empty for the response itself.
+    pub list: String,
+    /// Path of the system's own id in an element.
+    pub id: String,
+    /// Path of the `{id}` that the item was stored with.
+    pub is: String,
 }

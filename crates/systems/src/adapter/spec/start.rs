@@ -48,7 +48,7 @@ pub struct StartSpec {
     pub kept: Option<u32>,
 }
 
-/// A port.
+/// On which port a started server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PortSpec {

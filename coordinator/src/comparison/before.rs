@@ -9,16 +9,19 @@ use bench_aggregate::compare::{
 use bench_proto::{comparison::MarkedDifference, gate::BaselineRun, ids::RunNo, spec::RunSpec, summary::Verdict};
 use bench_store::{RunFilter, RunRow, RunState, Store};
 
+use super::inputs::LoadedRun;
 use crate::{
     app::App,
-    comparison::inputs::LoadedRun,
     exit::{CliError, Exit},
     out, results,
     standing::{LAST, RESTORING, find_run},
 };
 
 /// K of `last:K`; `None` of any other baseline.
-pub(super) fn last_of(named: &str) -> Result<Option<usize>, CliError> {
+///
+/// # Errors
+/// Exit 2 for a K that is no number from 1 to 1000.
+pub(crate) fn last_of(named: &str) -> Result<Option<usize>, CliError> {
     let Some(k) = named.strip_prefix(LAST) else { return Ok(None) };
     let k = k.parse().ok().filter(|k| (1..=1_000).contains(k));
     k.map(Some).ok_or_else(|| CliError::usage(format!("--baseline {named}: give last:K with K from 1 to 1000")))
@@ -26,7 +29,10 @@ pub(super) fn last_of(named: &str) -> Result<Option<usize>, CliError> {
 
 /// The last `k` finished, valid runs of the same settings before this one, the newest first, each with what is to be known of it. Where
 /// there is none, those of the newest run that differs in its memory system alone: a changed setting of it is what a gate is about too.
-pub(super) async fn last(
+///
+/// # Errors
+/// Exit 5 where there is none; what the store meets.
+pub(crate) async fn last(
     app: &App,
     store: &dyn Store,
     (selector, new): (&str, &LoadedRun),
@@ -61,6 +67,7 @@ pub(super) async fn last(
     ))
 }
 
+/// Whether a run has a value of a metric.
 pub(super) fn has_metric(run: &LoadedRun, metric: &str) -> bool {
     run.summary.scores.iter().any(|score| score.metric == metric && score.micro.is_some())
 }

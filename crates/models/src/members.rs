@@ -9,7 +9,10 @@ use serde::{
 use serde_json::value::RawValue;
 
 /// Goes over the members of a JSON object in their order, those that stand twice too. None of them is held: a body may have millions.
-pub(super) fn each_member<'a>(object: &'a [u8], then: impl FnMut(&str, &'a RawValue)) -> serde_json::Result<()> {
+///
+/// # Errors
+/// What is no JSON object.
+pub fn each_member<'a>(object: &'a [u8], then: impl FnMut(&str, &'a RawValue)) -> serde_json::Result<()> {
     let mut json = serde_json::Deserializer::from_slice(object);
     json.deserialize_map(Members(then))?;
     json.end()
@@ -33,7 +36,10 @@ impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
 }
 
 /// Goes over the elements of a JSON list, and holds none of them.
-pub(super) fn each_element<'a>(list: &'a RawValue, then: impl FnMut(&'a RawValue)) -> serde_json::Result<()> {
+///
+/// # Errors
+/// What is no list.
+pub fn each_element<'a>(list: &'a RawValue, then: impl FnMut(&'a RawValue)) -> serde_json::Result<()> {
     let mut json = serde_json::Deserializer::from_str(list.get());
     json.deserialize_seq(Elements(then))?;
     json.end()

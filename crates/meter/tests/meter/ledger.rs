@@ -32,7 +32,8 @@ pub(crate) struct Seen {
     pub(crate) uncertain: usize,
 }
 
-pub(crate) struct Books {
+/// The cost ledger of the tests: what requests were let through, and what became of each.
+pub(crate) struct Ledger {
     upstream: Upstream,
     refusal: Mutex<Option<Refusal>>,
     stored: Mutex<Option<StoredReply>>,
@@ -41,11 +42,11 @@ pub(crate) struct Books {
 }
 
 struct Entry {
-    books: Arc<Books>,
+    ledger: Arc<Ledger>,
     is_open: bool,
 }
 
-impl Books {
+impl Ledger {
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().expect("whole")
     }
@@ -80,8 +81,8 @@ impl Books {
     }
 }
 
-/// The books as the meter sees them.
-struct Open(Arc<Books>);
+/// The ledger as the meter sees it.
+struct Open(Arc<Ledger>);
 
 #[async_trait::async_trait]
 impl Admission for Open {
@@ -101,37 +102,37 @@ impl Admission for Open {
         let note =
             (address.run.clone(), address.bank.clone(), address.generation, asked.token.clone(), asked.model.clone());
         self.0.seen().asked.push(note);
-        Ok(Box::new(Entry { books: Arc::clone(&self.0), is_open: false }))
+        Ok(Box::new(Entry { ledger: Arc::clone(&self.0), is_open: false }))
     }
 }
 
 #[async_trait::async_trait]
 impl Admitted for Entry {
     fn stored(&mut self) -> Option<StoredReply> {
-        self.books.stored.lock().expect("whole").clone()
+        self.ledger.stored.lock().expect("whole").clone()
     }
 
     fn upstream(&self) -> Upstream {
-        self.books.upstream.clone()
+        self.ledger.upstream.clone()
     }
 
     fn sent(&mut self) {
         self.is_open = true;
-        self.books.seen().sent += 1;
+        self.ledger.seen().sent += 1;
     }
 
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
         self.is_open = false;
-        self.books.seen().settled.push(outcome);
-        self.books.changed.notify_waiters();
+        self.ledger.seen().settled.push(outcome);
+        self.ledger.changed.notify_waiters();
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         if self.is_open {
-            self.books.seen().uncertain += 1;
-            self.books.changed.notify_waiters();
+            self.ledger.seen().uncertain += 1;
+            self.ledger.changed.notify_waiters();
         }
     }
 }
@@ -139,7 +140,7 @@ impl Drop for Entry {
 /// A meter that runs; it stops when this is dropped.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
-    pub(crate) books: Arc<Books>,
+    pub(crate) ledger: Arc<Ledger>,
     /// Cancelled, it waits for nothing.
     pub(crate) hurry: CancellationToken,
     stop: CancellationToken,
@@ -153,10 +154,10 @@ impl Running {
     }
 
     /// Stops it, and returns when it has stopped.
-    pub(crate) async fn stop(mut self) -> Arc<Books> {
+    pub(crate) async fn stop(mut self) -> Arc<Ledger> {
         self.stop.cancel();
         (&mut self.task).await.expect("it ends well");
-        Arc::clone(&self.books)
+        Arc::clone(&self.ledger)
     }
 }
 
@@ -180,19 +181,19 @@ pub(crate) async fn meter(base_url: &str, settings: MeterSettings) -> Running {
 }
 
 pub(crate) async fn meter_to(upstream: Upstream, settings: MeterSettings) -> Running {
-    let books = Arc::new(Books {
+    let ledger = Arc::new(Ledger {
         upstream,
         refusal: Mutex::default(),
         stored: Mutex::default(),
         seen: Mutex::default(),
         changed: Notify::new(),
     });
-    let meter = Meter::new(Arc::new(Open(Arc::clone(&books))), settings).expect("a meter");
+    let meter = Meter::new(Arc::new(Open(Arc::clone(&ledger))), settings).expect("a meter");
     let hurry = meter.hurry();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("listens");
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
     let task = tokio::spawn(async move { meter.serve(listener, stopped).await.expect("serves") });
-    Running { address, books, hurry, stop, task }
+    Running { address, ledger, hurry, stop, task }
 }

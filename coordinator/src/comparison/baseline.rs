@@ -1,4 +1,4 @@
-//! What a run is held against: a run, a group, a folder, or the mean of the last ones before it.
+//! What a gate holds a run against: a run, a group, a folder, or the mean of the last ones before it.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,30 +13,39 @@ use bench_proto::{
 };
 use bench_store::Store;
 
-use super::before::{has_metric, last, last_of};
+use super::{
+    before::{has_metric, last, last_of},
+    check_metric,
+    inputs::LoadedRun,
+    options, pair,
+};
 use crate::{
     app::App,
-    cli::GateArgs,
-    comparison::{check_metric, inputs::LoadedRun, options, pair},
+    cli::PairingArgs,
     exit::{CliError, Exit},
     out,
     standing::{group::RunsOfGroup, look_for_run},
 };
 
 /// What a run is held against.
-pub(super) struct Held {
-    pub(super) name: String,
-    pub(super) comparison: Comparison,
+pub(crate) struct Held {
+    /// The baseline as reports call it: the id of a run, or of how many runs it is the mean.
+    pub(crate) name: String,
+    /// The baseline beside the run.
+    pub(crate) comparison: Comparison,
     /// The runs that `last:K` has found.
-    pub(super) runs: Vec<BaselineRun>,
+    pub(crate) runs: Vec<BaselineRun>,
 }
 
 /// As [`against`]; where nobody has a run of that name (a nightly run that was missed, one that was deleted) the newest comparable one
 /// takes its place, and the comparison says so.
-pub(super) async fn against_named(
+///
+/// # Errors
+/// Exit 2 for a baseline that is not there or is the run itself, exit 5 where there is no run before; what the store meets.
+pub(crate) async fn against_named(
     app: &App,
     store: &dyn Store,
-    args: &GateArgs,
+    pairing: &PairingArgs,
     named: &str,
     (selector, new): (&str, &LoadedRun),
 ) -> Result<Held, CliError> {
@@ -44,9 +53,9 @@ pub(super) async fn against_named(
     let is_missing =
         is_run && RunsOfGroup::find(store, named).await?.is_none() && look_for_run(store, named).await?.is_none();
     if !is_missing {
-        return against(app, store, args, named, (selector, new)).await;
+        return against(app, store, pairing, named, (selector, new)).await;
     }
-    let found = against(app, store, args, "last:1", (selector, new)).await;
+    let found = against(app, store, pairing, "last:1", (selector, new)).await;
     let mut held = found.map_err(|error| match error.exit {
         Exit::Invalid => CliError::usage(format!("there is no baseline '{named}', and {}", error.message)),
         _ => error,
@@ -63,12 +72,12 @@ pub(super) async fn against_named(
 async fn against(
     app: &App,
     store: &dyn Store,
-    args: &GateArgs,
+    pairing: &PairingArgs,
     named: &str,
     (selector, new): (&str, &LoadedRun),
 ) -> Result<Held, CliError> {
-    let mut options = options(app, &args.pairing)?;
-    check_metric(&args.pairing, new)?;
+    let mut options = options(app, pairing)?;
+    check_metric(pairing, new)?;
     let metric = common_metric(&new.spec, &options);
     let Some(k) = last_of(named)? else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
@@ -80,7 +89,7 @@ async fn against(
                 new.summary.run.id
             )));
         }
-        check_metric(&args.pairing, &old)?;
+        check_metric(pairing, &old)?;
         // the run under test says by what, unless its baseline has no such figure
         if has_metric(&old, &metric) {
             options.metric = Some(metric);
