@@ -15,10 +15,11 @@ case "${1:-}" in
 esac
 set -- deploy/compose.yaml deploy/Dockerfile .github/workflows/release.yml
 # what has a line of its own, and what is pinned anywhere in a line
-images=$({
+named=$({
     sed -nE 's/^ +image: ([a-z][^ $]*)$/\1/p; s/^ARG [A-Z]+_IMAGE=([^ ]+)$/\1/p' "$@"
     grep -Eoh '[a-z][a-z0-9./_-]*(:[A-Za-z0-9_.-]+)?@sha256:[0-9a-f]{64}' "$@" || true
-} | sed 's/@.*//' | sort -u)
+} | sort -u)
+images=$(printf '%s\n' "$named" | sed 's/@.*//' | sort -u)
 pins=$(mktemp)
 trap 'rm -f "$pins"' EXIT
 for image in $images; do
@@ -34,7 +35,10 @@ done
 other=0
 while read -r image digest; do
     if [ -n "$check" ]; then
-        grep -qF "$image@$digest" "$@" || { say "$image stands for $digest by now"; other=1; }
+        # an image may be named at several places, and stay behind at one of them
+        for pinned in $(printf '%s\n' "$named" | awk -F@ -v image="$image" '$1 == image'); do
+            [ "$pinned" = "$image@$digest" ] || { say "$pinned: the tag stands for $digest by now"; other=1; }
+        done
         continue
     fi
     quoted=$(printf '%s' "$image" | sed 's/[.[\*^$]/\\&/g')

@@ -5,8 +5,8 @@
 # An engine that answers (`docker info`) is used as it is, with the official images. Without one (or with BENCH_TEST_OWN_ENGINE=1),
 # and as root, an engine of our own is started, which is gone afterwards with everything that it did to the machine's network; images
 # made of Debian's packages (scripts/containers/) then stand in for the official ones, because no hub may be in reach.
-# BENCH_TEST_KEEP=1 leaves that engine running and says how to use it and how to end it. What was built stays below target/containers:
-# the second time takes minutes.
+# BENCH_TEST_KEEP=1 leaves that engine running and says how to use it and how to end it: with BENCH_TEST_STAND_INS=1, for it has no
+# official images. What was built stays below target/containers: the second time takes minutes.
 # BENCH_TEST_PROFILE=demo builds with that profile of Cargo.toml instead of `release`: in a third of the time.
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ work="$PWD/target/containers"
 venv=target/deploy-venv
 mkdir -p "$work"
 
-if docker info >/dev/null 2>&1 && [ -z "${BENCH_TEST_OWN_ENGINE:-}" ]; then
+if [ -z "${BENCH_TEST_OWN_ENGINE:-}${BENCH_TEST_STAND_INS:-}" ] && docker info >/dev/null 2>&1; then
     say "using the engine that is running, and the official images"
     network=default
     set --

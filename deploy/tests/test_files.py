@@ -228,6 +228,28 @@ class Pinned(unittest.TestCase):
                     self.assertIn(f"{tag}@sha256:", name)
                 self.assertEqual(pin(answer.format(digit=digit), "--check"), (0, now))
                 self.assertIn("${BENCH_IMAGE:-bench-coord:local}", now[3])
+            # at one of its places an image has stayed what it was
+            for left in [f"# {tags[1]}@sha256:{'0' * 64}\n", f"ARG OTHER_IMAGE={tags[1]}\n"]:
+                (root / files[4]).write_text(now[4] + left, encoding="utf-8")
+                self.assertEqual(pin(answer.format(digit="b"), "--check"), (1, [*now[:4], now[4] + left, *now[5:]]))
+
+    def test_an_engine_that_was_kept_is_asked_for_no_official_images(self):
+        files = ["test-containers.sh", "lib.sh", "containers/engine.sh", "containers/images.sh"]
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "scripts/containers").mkdir(parents=True)
+            for name in files:
+                shutil.copy(ROOT / "scripts" / name, root / "scripts" / name)
+            shutil.copy(ROOT / "rust-toolchain.toml", root)
+            # an engine that answers and has no Compose, and a person who may start none
+            for name, text in [("docker", '[ "$1" = info ]'), ("id", "echo 1000")]:
+                (root / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+                (root / name).chmod(0o755)
+            for stand_ins, said in [({}, "the official images"), ({"BENCH_TEST_STAND_INS": "1"}, "as root this script starts one")]:
+                path = {"PATH": f"{root}:/usr/bin:/bin", **stand_ins}
+                done = subprocess.run(["sh", root / "scripts/test-containers.sh"], env=path, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 2, done)
+                self.assertIn(said, done.stdout + done.stderr)
 
 
 class Release(unittest.TestCase):

@@ -106,6 +106,19 @@ impl Tier {
     }
 }
 
+/// Names of tiers that cost no more than the standard one.
+const STANDARD_TIERS: [&str; 8] =
+    ["auto", "batch", "default", "flex", "on_demand", "scale", "standard", "standard_only"];
+
+/// Another name of a tier, and the one under which prices have it.
+const ALIAS: (&str, &str) = ("fast", "priority");
+
+/// Whether a service tier, as requests name it, costs no more than the standard one without a price of its own.
+#[must_use]
+pub fn is_standard_tier(service: &str) -> bool {
+    STANDARD_TIERS.contains(&service)
+}
+
 /// What a model's tokens cost, in the standard tier of its provider and in its others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelPrice {
@@ -127,8 +140,20 @@ impl ModelPrice {
         Self { standard, services: BTreeMap::new(), batch_percent: None }
     }
 
+    /// A tier that has a price of its own, by one of its names.
+    fn service(&self, name: &str) -> Option<&Tier> {
+        let (alias, called) = ALIAS;
+        self.services.get(name).or_else(|| self.services.get(called).filter(|_| name == alias))
+    }
+
     fn tier(&self, service: Option<&str>) -> &Tier {
-        service.and_then(|name| self.services.get(name)).unwrap_or(&self.standard)
+        service.and_then(|name| self.service(name)).unwrap_or(&self.standard)
+    }
+
+    /// Whether it is known what a service tier costs at most: one without a price of its own may cost many times the standard one.
+    #[must_use]
+    pub fn knows_tier(&self, service: &str) -> bool {
+        is_standard_tier(service) || self.service(service).is_some()
     }
 
     /// The rates of a call with so many prompt tokens, served by a tier; one without a price of its own is the standard one.
@@ -212,6 +237,22 @@ mod tests {
         assert_eq!(price().batch_cost(&tokens), PicoUsd(expected / 2));
         let impossible = TokenCounts { prompt: 10, cached: 50, ..TokenCounts::default() };
         assert_eq!(price().cost(&impossible, None), PicoUsd(100), "more cached than there is");
+    }
+
+    #[test]
+    fn p34_a_tier_has_a_price_under_each_of_its_names_and_others_are_not_known() {
+        let tokens = TokenCounts { prompt: 100, completion: 3, ..TokenCounts::default() };
+        let of = |service| price().cost(&tokens, Some(service));
+        assert_eq!(of("fast"), of("priority"));
+        assert!(of("fast") > of("default"));
+        for known in ["auto", "default", "standard", "standard_only", "flex", "batch", "scale", "priority", "fast"] {
+            assert!(price().knows_tier(known), "{known}");
+        }
+        for unknown in ["ultrafast", "Priority", "", "premium"] {
+            assert!(!price().knows_tier(unknown), "{unknown}");
+        }
+        let flat = ModelPrice::flat(PicoUsd(1), PicoUsd(1));
+        assert!(!flat.knows_tier("priority") && !flat.knows_tier("fast"), "it has no such price");
     }
 
     #[test]

@@ -417,6 +417,31 @@ pub fn run_keys(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// Words of others without what looks like a provider's key (`sk-…`, also when the provider has masked its middle).
+///
+/// ```
+/// use bench_proto::redact::provider_keys;
+/// assert_eq!(provider_keys("no sk-proj-0123****cdef, no task-force"), "no [key], no task-force");
+/// ```
+#[must_use]
+pub fn provider_keys(text: &str) -> Cow<'_, str> {
+    let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("sk-") {
+        let starts_word = !rest[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let end = rest[at..].find(|c: char| !is_key_char(c)).map_or(rest.len(), |length| at + length);
+        let is_key = starts_word && end - at >= SHORTEST_SECRET;
+        shown.push_str(&rest[..at]);
+        shown.push_str(if is_key { "[key]" } else { &rest[at..end] });
+        rest = &rest[end..];
+    }
+    if rest.len() == text.len() {
+        return text.into();
+    }
+    shown.push_str(rest);
+    shown.into()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

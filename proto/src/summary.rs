@@ -100,8 +100,8 @@ pub struct Summary {
     /// Where its models were, and what answered there; null in reports of builds before this field.
     #[serde(default)]
     pub models: Option<Vec<ModelSummary>>,
-    /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_SIMULATED_ANSWERER`],
-    /// [`LABEL_SIMULATED_JUDGE`], [`LABEL_MODIFIED_DATASET`], [`LABEL_UNKNOWN_CHECKSUM`], [`LABEL_OFFICIAL_JUDGE`].
+    /// Marks that every view prints beside the result: those of what was asked ([`labels()`]), and [`LABEL_OFFICIAL_JUDGE`], which
+    /// only a report says.
     #[serde(default)]
     pub labels: Vec<String>,
     /// How the questions ended.
@@ -164,7 +164,8 @@ pub struct Summary {
     /// Errors of `infra_error` questions: code → number of questions.
     #[serde(default)]
     pub errors: BTreeMap<String, u64>,
-    /// What a question of each of these codes was told, one line, cut; absent where nothing failed, and in reports of earlier builds.
+    /// Of each of these codes the message that was told most often, one line, cut; absent where nothing failed, and in reports of
+    /// earlier builds. Messages that begin alike are counted as one, of different ones the first 1,000 in byte order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub error_examples: BTreeMap<String, String>,
     /// Answers that did not end by themselves, in questions: `length`, `content_filter`, `refusal`, `empty`, …

@@ -266,7 +266,8 @@ class Measured:
 
     @property
     def error(self) -> Optional[str]:
-        """What most of its questions were told that ended in an error; None where none did."""
+        """The code in which most of its questions ended that ended in an error, with the message that most of these were
+        told; None where none did."""
         raise NotImplementedError
 
     def why(self, ended: Ended) -> str:

@@ -6,10 +6,11 @@
 
 The marker takes the arguments of `bench_coord.run` and those of a gate: `baseline`, `floor`, `policy`, `metric`,
 `under_test`, `allow_inconclusive`. Where nothing was run before there is no baseline: the test fails, or with
-`first_run="pass"` its floor and policy alone are held, with a warning. The run is made before the test, which then fails when the gate does not pass, with
-the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an error and no
-failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate. Methods of
-`unittest.TestCase` are held by the marker too; they have no `bench_run` to look at.
+`first_run="pass"` its floor and policy alone are held, with a warning. A baseline of a name that no run has is then the
+newest run of the same kind, where there is one. The run is made before the test, which then fails when the gate does
+not pass, with the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an
+error and no failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate.
+Methods of `unittest.TestCase` are held by the marker too; they have no `bench_run` to look at.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ MARKER = "bench_gate"
 OF_GATE = ("baseline", "policy", "floor", "metric", "under_test", "allow_inconclusive")
 # What becomes of a test whose run is the first of its kind, so that nothing is there to hold it against.
 FIRST_RUN = ("fail", "pass")
-# What the program says then: of `last:3`, and of a run that is named.
-NOTHING_BEFORE = ("no finished, VALID run before ", "no run '")
+# What the program says then, and how it ends: of `last:3`, and of a run that is named. Both codes have other causes too.
+NOTHING_BEFORE = ("no finished, VALID run before ", 5)
+NO_RUN = ("no run '", 2)
+# What is held against where the baseline's name is no run's: it may be mistyped, or its run deleted.
+NEWEST = "last:1"
 # Arguments that make a matrix when they have several values.
 OF_MATRIX = ("dataset", "preset", "system", "dataset_seed")
 # What was measured, for the lines at the end, as a property of the test: its report brings it along, also from another
@@ -97,8 +101,8 @@ def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[
 
 
 def look_for(baseline: Any, given: Dict[str, Any], first_run: str) -> Tuple[Any, bool]:
-    """The baseline, and whether it is missing although that may be. One that is not there is found before the run, which
-    may cost money."""
+    """The baseline, and whether another one takes its place because there is none of its name, although that may be. One
+    that is not there is found before the run, which may cost money."""
     from . import _run
 
     if isinstance(baseline, str) and not baseline.startswith("last:") and not os.path.exists(baseline):
@@ -106,17 +110,18 @@ def look_for(baseline: Any, given: Dict[str, Any], first_run: str) -> Tuple[Any,
         try:
             baseline = _run.load(baseline, **where)
         except _errors.UsageError as refused:
-            if first_run == "pass" and has_nothing_before(refused):
-                return None, True
+            if first_run == "pass" and is_told(refused, NO_RUN):
+                return NEWEST, True
             raise
     if baseline is not None:
         _run.side(baseline)
     return baseline, False
 
 
-def has_nothing_before(refused: _errors.Error) -> bool:
-    """Whether the program found nothing that a run could be held against."""
-    return any(said in refused.message for said in NOTHING_BEFORE)
+def is_told(refused: _errors.Error, of: Tuple[str, int]) -> bool:
+    """Whether the program refused for this reason: no JSON of it says so."""
+    said, exit_code = of
+    return refused.exit_code == exit_code and said in refused.message
 
 
 def refuse_matrix(given: Dict[str, Any]) -> None:
@@ -148,9 +153,9 @@ def pytest_runtest_call(item: pytest.Item) -> None:
             of_gate["baseline"] = item.stash.get(BASELINE, of_gate["baseline"])
         run = item.funcargs["bench_run"]
         if item.stash.get(NO_BASELINE, False):
-            hold_first(item, run, of_gate)
-        else:
-            hold(item, run, of_gate, first_run)
+            said = f"no run has the name of the baseline: {run!r} is held against the newest run of its kind before it"
+            warnings.warn(pytest.PytestWarning(f"{item.nodeid}: {said}"))
+        hold(item, run, of_gate, first_run)
 
 
 def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any], first_run: str) -> None:
@@ -165,7 +170,7 @@ def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any], first_run: st
     except _errors.Error as error:
         gate, refused = None, error
     if refused is not None:
-        is_first = of_gate.get("baseline") is not None and has_nothing_before(refused)
+        is_first = of_gate.get("baseline") is not None and is_told(refused, NOTHING_BEFORE)
         if is_first and first_run == "pass":
             hold_first(item, run, of_gate)
             return

@@ -8,6 +8,9 @@ RUNS = """
 import bench_coord
 from bench_coord import _run
 
+# what has no run before it
+NOTHING = ("last:1", "last:3")
+
 class Gate(dict):
     passed = property(lambda self: self["verdict"] == "PASS")
     lines = lambda self: [f"{self['verdict']}: 38 % is below its floor"]
@@ -19,10 +22,10 @@ class Made:
         self.id = id
 
     def gate(self, baseline=None, floor=0.0):
-        if baseline == "last:3":
+        if baseline in NOTHING:
             raise bench_coord.Invalid("no finished, VALID run before now has its dataset, sample and memory system")
         held = _run.identifier(baseline) if baseline is not None else None
-        return Gate(verdict="PASS" if self.score >= floor and held in (None, "before") else "FAIL")
+        return Gate(verdict="PASS" if self.score >= floor and held in (None, "before") and baseline != "last:1" else "FAIL")
 
     __repr__ = lambda self: f"<run {self.id}>"
 
@@ -110,3 +113,21 @@ def test_of_a_first_run_the_floor_is_held_where_that_is_said_and_else_it_is_told
     assert 'write first_run="pass" into the marker' in said and "bench-coord submit" in said, said
     assert said.count("there is no baseline yet") >= 3 and "its gate comes first" not in said, said
     assert "FAIL: 38 % is below its floor" in said and "no run 'nothing' in a store" in said, said
+
+
+MISTYPED = """
+import pytest
+
+@pytest.mark.bench_gate(baseline="nothing", floor=0.2, first_run="pass")
+def test_mistyped():
+    raise AssertionError("its gate comes first")
+"""
+
+
+def test_a_baseline_whose_name_is_no_run_s_passes_nothing_that_the_newest_run_does_not(apart):
+    (apart / "conftest.py").write_text(RUNS + '\nNOTHING = ("last:3",)\n')
+    (apart / "test_memory.py").write_text(textwrap.dedent(MISTYPED))
+    command = [sys.executable, "-m", "pytest", "-p", "bench_coord.pytest_plugin", "-p", "no:cacheprovider", "--strict-markers"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+    assert "1 failed" in said and "FAIL: 38 % is below its floor" in said and "its gate comes first" not in said, said
+    assert "no run has the name of the baseline" in said and "there is no baseline yet" not in said, said

@@ -24,7 +24,7 @@ start_engine() {
         trap 'stop_engine "$engine"' EXIT
         trap 'exit 130' INT TERM
     else
-        say "the engine stays: export DOCKER_HOST=$DOCKER_HOST DOCKER_CONFIG=$DOCKER_CONFIG"
+        say "the engine stays: export DOCKER_HOST=$DOCKER_HOST DOCKER_CONFIG=$DOCKER_CONFIG BENCH_TEST_STAND_INS=1"
         say "end it with: sh -c '. scripts/containers/engine.sh && stop_engine $engine'"
     fi
     dockerd --data-root "$engine/data" --exec-root "$engine/exec" --pidfile "$engine/pid" --host "$DOCKER_HOST" \

@@ -2,7 +2,11 @@
 //! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word, and a link
 //! leads to no other folder of the user's.
 
-use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
 
 use bench_settings::{Origin, homes};
 use bench_store::Access;
@@ -33,9 +37,10 @@ pub(crate) fn acts(verb: &Verb) -> bool {
     }
 }
 
-/// Whether a verb reads, writes or removes what lies in a home: all but those that show settings, or offer words and say nothing.
+/// Whether a verb is refused in a home with links: all that come here but those that use nothing of it, and those that look by
+/// themselves: what completes words says nothing, and `doctor` tells it among what it finds.
 pub(crate) fn uses(verb: &Verb) -> bool {
-    !matches!(verb, Verb::Config(_) | Verb::Complete(_))
+    !matches!(verb, Verb::Config(_) | Verb::Models(_) | Verb::Prices(_) | Verb::Complete(_) | Verb::Doctor(_))
 }
 
 /// What a verb opens the store for: who only looks, or goes on with what is there, makes none.
@@ -110,31 +115,43 @@ impl App {
                 home.read_link().unwrap_or_default().display()
             )));
         }
+        let links = self.links_in_home()?;
+        if links.is_empty() { Ok(()) } else { Err(self.has_links(&links)) }
+    }
+
+    /// Links in a home that came with the current folder, which nobody has allowed.
+    ///
+    /// # Errors
+    /// Exit 2 for a home that cannot be looked through.
+    pub(crate) fn links_in_home(&self) -> Result<Vec<PathBuf>, CliError> {
+        let home = &self.settings.home;
         if !self.home_follows_the_folder() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let links = homes::links_in(home).map_err(|error| {
+        homes::links_in(home).map_err(|error| {
             CliError::usage(format!(
                 "{} cannot be looked through: {error}; set BENCH_HOME to a folder of your own",
                 home.display()
             ))
             .because(error)
-        })?;
-        if links.is_empty() { Ok(()) } else { Err(self.has_links(&links)) }
+        })
     }
 
     /// What is said of links in a home that came with the current folder.
     fn has_links(&self, links: &[PathBuf]) -> CliError {
-        let told =
-            |link: &PathBuf| format!("{} leads to {}", link.display(), link.read_link().unwrap_or_default().display());
-        let mut named = links.iter().take(TOLD).map(told).collect::<Vec<_>>().join(", ");
+        let home = &self.settings.home;
+        let mut named = links.iter().take(TOLD).map(|link| leads(link)).collect::<Vec<_>>().join(", ");
         if let Some(more) = links.len().checked_sub(TOLD).filter(|more| *more > 0) {
             named.push_str(&format!(" and so do {more} more"));
         }
+        let datasets = match links.iter().any(|link| link.starts_with(home.join("datasets"))) {
+            true => "; datasets that lie elsewhere are named by datasets_dir in a settings file, or BENCH_DATASETS_DIR",
+            false => "",
+        };
         CliError::usage(format!(
             "{named}: a link may have come with this folder, and nothing is written or removed by one. Remove it; if it is yours, \
-             BENCH_HOME={} says so",
-            self.settings.home.display()
+             `bench-coord config trust` allows it until it leads elsewhere, and BENCH_HOME={} says so this once{datasets}",
+            home.display()
         ))
     }
 
@@ -196,18 +213,30 @@ impl App {
         }
     }
 
-    /// Takes the home of the current folder as this user's, as it is now.
+    /// Takes the home of the current folder as this user's, as it is now; not the links in it.
     ///
     /// # Errors
     /// Exit 2 when that cannot be noted.
-    pub(crate) fn trust_home(&self) -> Result<(), CliError> {
-        let home = &self.settings.home;
-        homes::note(home, false).map_err(|error| {
-            CliError::usage(format!(
-                "that {0} is yours cannot be noted: {error}; BENCH_HOME={0} says it",
-                home.display()
-            ))
-            .because(error)
-        })
+    fn trust_home(&self) -> Result<(), CliError> {
+        homes::note(&self.settings.home, false).map_err(|error| self.unnoted(error))
     }
+
+    /// Takes the home of the current folder as this user's, with the links in it, each until it leads elsewhere.
+    ///
+    /// # Errors
+    /// Exit 2 when that cannot be noted.
+    pub(crate) fn trust_home_and_links(&self) -> Result<(), CliError> {
+        homes::note_with_links(&self.settings.home).map_err(|error| self.unnoted(error))
+    }
+
+    fn unnoted(&self, error: std::io::Error) -> CliError {
+        let said =
+            format!("that {0} is yours cannot be noted: {error}; BENCH_HOME={0} says it", self.settings.home.display());
+        CliError::usage(said).because(error)
+    }
+}
+
+/// A link, and where it leads.
+pub(crate) fn leads(link: &Path) -> String {
+    format!("{} leads to {}", link.display(), link.read_link().unwrap_or_default().display())
 }

@@ -1,10 +1,10 @@
 //! `config show`: effective settings and where each comes from. `config trust`: a settings file of the current folder may decide
-//! where things go, and its home is acted on.
+//! where things go, its home is acted on, and links in it may lead where they do.
 
 use bench_settings::{CommandLine, DEFAULT_FILE, render};
 
 use crate::{
-    app::{App, extra_keys},
+    app::{App, extra_keys, home::leads},
     cli::{Cli, ConfigVerb},
     exit::{CliError, CliResult, Exit},
     out,
@@ -37,15 +37,17 @@ pub(super) fn trust(cli: &Cli) -> CliResult {
     }
     let app = App::load(cli)?;
     let home = app.home();
-    if app.home_is_strange() {
-        app.trust_home()?;
+    let links = app.links_in_home()?;
+    if app.home_is_strange() || !links.is_empty() {
+        app.trust_home_and_links()?;
         out::note(&format!("{} is taken as your own until another takes its place", home.display()));
-        // the word is for the home, not for where what lies in it may lead
-        app.check_links()?;
+        links.iter().for_each(|link| out::note(&format!("{}, and may until that changes", leads(link))));
     } else if file.is_none() {
         let why =
             format!("there is no {DEFAULT_FILE} in this folder, and nothing in {} that wants a word", home.display());
         return Err(CliError::usage(why));
     }
+    // that is what the next verb does
+    app.check_links()?;
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use crate::{
     cli::DeleteArgs,
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::dollars, times::local},
-    results::run_folder,
+    results::{remove_comparisons, run_folder},
     runs::deletion::{check_needed, own_banks, remove},
     standing::{
         Standing,
@@ -161,12 +161,17 @@ async fn confirm(yes: bool, runs: usize) -> Result<(), CliError> {
     Err(CliError::usage("nothing was deleted"))
 }
 
-/// Removes what lies below the home: the run's report, and what a system that was started for it has stored. What cannot be removed
-/// is said, and keeps nothing from having been deleted.
+/// Removes what lies below the home: the run's report, pages that show it beside another run, and what a system that was started for
+/// it has stored. What cannot be removed is said, and keeps nothing from having been deleted.
 async fn remove_files(app: &App, run: &RunRow) {
+    let mut compared = remove_comparisons(&app.home(), &run.run_id.0);
     if let Some(group) = member(run).then_some(run.group.as_ref()).flatten() {
         // what the repeats say together holds the scores of this one; `report` makes it again of those that stay
         let _ = std::fs::remove_dir_all(run_folder(app, &RunId(group.id.clone()), None));
+        compared = compared.and(remove_comparisons(&app.home(), &group.id));
+    }
+    if let Err(error) = compared {
+        out::note(&format!("pages that compare {} stay: {error}", run.run_id));
     }
     let folder = run_folder(app, &run.run_id, None);
     let removed = match std::fs::remove_dir_all(&folder) {

@@ -24,7 +24,15 @@ use crate::{
 /// Looks at store, queue, folders, datasets and accounts and prints a line for each; exit 4 when one of them cannot be used.
 pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     let mut checks = Checks { as_json: args.json, made: Vec::new() };
-    checks.line("store", store(app).await);
+    // nothing is looked at, or tried out, where a link may lead
+    let links = app.check_links().map_err(|error| error.message);
+    let is_home_fine = links.is_ok();
+    if let Err(problem) = links {
+        checks.line("home", Err(problem));
+    }
+    if is_home_fine || app.store_file().is_none() {
+        checks.line("store", store(app).await);
+    }
     match app.open_queue().await {
         Ok(queue) => {
             checks.line("queue", Ok(queue.describe()));
@@ -51,11 +59,13 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             (Err(error), _) | (_, Err(error)) => checks.line("connections", Err(error.to_string())),
         }
     }
-    let runs = app.home().join("runs");
-    let can_be = writable(&runs, "set BENCH_HOME to a folder that can be");
-    checks.line("run files", can_be.map(|()| runs.display().to_string()));
-    for (name, found) in datasets(app) {
-        checks.line(&format!("dataset {name}"), found);
+    if is_home_fine {
+        let runs = app.home().join("runs");
+        let can_be = writable(&runs, "set BENCH_HOME to a folder that can be");
+        checks.line("run files", can_be.map(|()| runs.display().to_string()));
+        for (name, found) in datasets(app) {
+            checks.line(&format!("dataset {name}"), found);
+        }
     }
     for (what, found) in reach::examine(app, args.paid).await {
         match found {

@@ -162,8 +162,8 @@ fn shown_source(source: &str, width: Option<usize>) -> &str {
     }
 }
 
-/// Marks of a result as they are shown. A narrow terminal has room for the one that must be seen: who is not one of a rehearsal answers
-/// is told in a column of its own, or nowhere.
+/// Marks of a result as they are shown. A narrow terminal has room for the one that must be seen, that of a rehearsal; all of them are
+/// in wider ones, in `--json` and in reports.
 fn shown_labels(labels: &[String], width: Option<usize>) -> String {
     match is_narrow(width) {
         true if labels

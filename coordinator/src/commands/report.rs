@@ -1,6 +1,6 @@
 //! `report RUN`: the result again, from the store. `report --index`: all runs of the store on one page.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::PathBuf};
 
 use bench_aggregate::compare::CompareOptions;
 use bench_proto::{
@@ -116,12 +116,35 @@ async fn against(
     Ok((comparison, lines))
 }
 
-/// Says on a screen what a comparison with a baseline comes to: only a page shows the rest of it.
-fn tell_baseline(comparison: Option<&Comparison>) {
-    let Some(comparison) = comparison else { return };
+/// Says on a screen what a comparison with a baseline comes to: only a page shows the rest of it. The baseline, which may be a folder,
+/// is named as it was typed.
+fn tell_baseline(args: &ReportArgs, comparison: Option<&Comparison>) {
+    let (Some(comparison), Some(baseline)) = (comparison, &args.baseline) else { return };
     out::words(&format!("\n{}", bench_report::comparison::in_a_line(comparison)));
-    let [a, b] = [&comparison.a.id, &comparison.b.id].map(|id| random_end(id).unwrap_or(id));
-    out::note(&format!("`bench-coord compare {a} {b}` shows all of the comparison, --format html as a page"));
+    let run = random_end(&comparison.b.id).unwrap_or(&comparison.b.id);
+    out::note(&format!("`bench-coord compare {baseline} {run}` shows all of the comparison, --format html as a page"));
+}
+
+/// The file of a run's page in the home. Its own is the page that shows nothing else.
+fn page_file(app: &App, args: &ReportArgs, run: &RunRow, comparison: Option<&Comparison>) -> PathBuf {
+    let with = shown_besides(args);
+    match comparison {
+        Some(pair) => results::comparison_page(&app.home(), [&pair.a.id, &pair.b.id], &format!(".report{with}")),
+        None if with.is_empty() => results::page_file(app, &run.run_id),
+        None => results::run_folder(app, &run.run_id, None).join(format!("report{with}.html")),
+    }
+}
+
+/// What a page shows besides the run, as the name of its file has it; a baseline is told by the place of the file.
+fn shown_besides(args: &ReportArgs) -> String {
+    let asked = [
+        ("answer-key", args.answer_key.is_some()),
+        ("label-fixes", args.label_fixes.is_some()),
+        ("corrected", args.corrected.is_some()),
+        ("traces", args.trace_url.is_some()),
+    ];
+    let asked: Vec<&str> = asked.into_iter().filter_map(|(name, is_asked)| is_asked.then_some(name)).collect();
+    if asked.is_empty() { String::new() } else { format!("-with-{}", asked.join("-and-")) }
 }
 
 /// Why a group is not told as the flags ask, and these flags as they are typed for one of its runs.
@@ -296,9 +319,12 @@ fn show(
             results::TERMINAL => {
                 let own = results::page_in(&results::run_folder(app, &run.run_id, None));
                 out::painted(&results::on_screen(page.summary, full, own.as_deref()));
-                tell_baseline(page.comparison);
+                tell_baseline(args, page.comparison);
             }
-            "html" => results::show_page(app, &run.run_id, &render(format)?)?,
+            "html" => {
+                let file = page_file(app, args, run, page.comparison);
+                results::print_page(app, (&file, results::OTHER_FOLDER), &render(format)?)?;
+            }
             "csv" if args.raw_csv => out::raw(&render(format)?),
             _ => out::file(out::Kind::from_format(format), &render(format)?),
         }
@@ -321,6 +347,27 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn a_page_that_shows_more_than_the_run_has_a_name_of_its_own() {
+        let named = |flags: &str| {
+            let words =
+                ["bench-coord", "report", "r"].into_iter().chain(flags.split(' ').filter(|word| !word.is_empty()));
+            let Verb::Report(args) = Cli::try_parse_from(words).expect("is read").verb else {
+                panic!("it is a report")
+            };
+            shown_besides(&args)
+        };
+        for (flags, name) in [
+            ("", ""),
+            ("--format html --baseline before", ""),
+            ("--trace-url http://t/{trace_id}", "-with-traces"),
+            ("--answer-key key.json --corrected audit", "-with-answer-key-and-corrected"),
+            ("--label-fixes locomo-audit", "-with-label-fixes"),
+        ] {
+            assert_eq!(named(flags), name, "{flags}");
+        }
+    }
 
     #[test]
     fn what_only_a_single_run_is_told_with_is_not_left_out_of_a_group() {

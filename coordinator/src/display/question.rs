@@ -40,7 +40,7 @@ pub(crate) struct ListedQuestion {
     pub(crate) question: String,
 }
 
-/// A table of questions; `metric` heads their scores.
+/// A table of questions; `metric` heads their scores. Errors have a column where there are some.
 #[must_use]
 pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
     let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "error", "asked"])
@@ -53,7 +53,7 @@ pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
         let asked = cut(&question.question, LISTED_CHARACTERS);
         table.add_row([id, category, score, question.outcome.to_owned(), lost.to_owned(), error, asked]);
     }
-    tables::render(&table)
+    tables::render(&table.without_empty("error"))
 }
 
 /// A prompt as a model was sent it.
@@ -310,5 +310,9 @@ mod tests {
         };
         let questions = [listed("Who?", Some(0.25)), listed(&"é".repeat(70), None)];
         insta::assert_snapshot!(list("locomo-f1", &questions));
+        let without = list("locomo-f1", &[listed("Who?", Some(0.25))]);
+        let head: Vec<&str> = without.lines().next().expect("a head").split_whitespace().collect();
+        assert_eq!(head, ["question", "category", "locomo-f1", "outcome", "lost", "by", "asked"]);
+        assert!(without.contains("Who?"), "{without}");
     }
 }

@@ -47,6 +47,24 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| one_line(cell).into_owned()).collect());
     }
 
+    /// Takes a column away in which no row has anything.
+    #[must_use]
+    pub(crate) fn without_empty(mut self, column: &str) -> Self {
+        let place = self.header.iter().position(|name| name == column);
+        if let Some(at) = place
+            && self.rows.iter().all(|row| row.get(at).is_none_or(|cell| cell == "-"))
+        {
+            let without = |cells: &mut Vec<String>| {
+                if at < cells.len() {
+                    cells.remove(at);
+                }
+            };
+            without(&mut self.header);
+            self.rows.iter_mut().for_each(without);
+        }
+        self
+    }
+
     /// Names columns that a narrow terminal does not show, the first to go first.
     #[must_use]
     pub(crate) fn sparing(mut self, columns: &[&str]) -> Self {

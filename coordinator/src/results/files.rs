@@ -181,17 +181,25 @@ pub(crate) fn page_in(folder: &Path) -> Option<PathBuf> {
     page.is_file().then_some(page)
 }
 
+/// The file of the page of a run or of a group, in its folder.
+#[must_use]
+pub(crate) fn page_file(app: &App, id: &RunId) -> PathBuf {
+    run_folder(app, id, None).join(file_name("html"))
+}
+
+/// The flag that names another folder for the files of a report.
+pub(crate) const OTHER_FOLDER: &str = "--output-dir DIR";
+
 /// Shows the page of a run or of a group, whose file lies in its folder.
 ///
 /// # Errors
 /// As [`print_page`].
 pub(crate) fn show_page(app: &App, id: &RunId, page: &str) -> Result<(), CliError> {
-    let file = run_folder(app, id, None).join(file_name("html"));
-    print_page(app, (&file, "--output-dir DIR"), page)
+    print_page(app, (&page_file(app, id), OTHER_FOLDER), page)
 }
 
-/// Prints a page. It is no text for a person: in front of a terminal it is written to a file of the home instead, and its place is
-/// said. `flag` names another place.
+/// Prints a page. It is no text for a person: in front of a terminal it is written to a file of the home instead, whose path is then
+/// what is printed. `flag` names another place.
 ///
 /// # Errors
 /// Exit 2 where there is no home, or nothing can be written to it.
@@ -208,7 +216,7 @@ pub(crate) fn print_page(app: &App, (file, flag): (&Path, &str), page: &str) -> 
         .map_err(|error| {
             CliError::usage(format!("{} cannot be written: {error}; give {flag}", file.display())).because(error)
         })?;
-    out::note(&format!("page: {}", file.display()));
+    out::result(&file.display().to_string());
     Ok(())
 }
 

@@ -18,6 +18,7 @@
 //! | [`looks`] | is enough known before the last question? |
 //! | [`steps`] | by which steps did a question come to what is kept of it? |
 //! | `files` | what is written, and where? |
+//! | `comparisons` | where do pages of two runs lie, and when do they go? |
 //! | [`mlflow`] | how is it brought to an MLflow server? |
 //! | [`wandb`] | how is it logged to Weights & Biases? |
 //! | [`licence`] | may the texts of its dataset be handed on? |
@@ -29,6 +30,7 @@ pub(crate) mod accounts_spent;
 mod ahead;
 pub(crate) mod answer_key;
 mod beside;
+mod comparisons;
 pub(crate) mod corrected;
 mod files;
 pub(crate) mod judgements;
@@ -51,10 +53,11 @@ pub(crate) mod wandb;
 pub(crate) use self::files::disk;
 pub(crate) use self::{
     beside::{beside, told_questions},
+    comparisons::{comparison_page, remove_comparisons},
     files::{
-        TERMINAL, check_file, check_format, check_run_folder, check_writable, could_be_written, file_name, folder_of,
-        on_screen, page_in, print_page, render, render_summary, replace, run_folder, show_page, write_atomically,
-        write_files, write_named, write_text,
+        OTHER_FOLDER, TERMINAL, check_file, check_format, check_run_folder, check_writable, could_be_written,
+        file_name, folder_of, on_screen, page_file, page_in, print_page, render, render_summary, replace, run_folder,
+        show_page, write_atomically, write_files, write_named, write_text,
     },
     questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
     shards::read_facts,

@@ -16,7 +16,7 @@ use bench_proto::{
     profile::Profile,
     spec::RunSpec,
     step::StepText,
-    summary::{ControlScore, GroupSummary, Summary},
+    summary::{ControlScore, GroupSummary, Summary, labels},
 };
 use bench_store::{RunEvent, RunFilter, RunRow, RunState, Runs, SHARED_CALLS_EVENT, Store, StoreError};
 use bench_systems::{BuildContext, canary, registry as systems};
@@ -314,6 +314,8 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
             Ok(mut summary) => {
                 // it may have got another one since, of which neither fingerprint nor digest know
                 summary.run.name.clone_from(&run.name);
+                // earlier builds did not know all of them, and neither know these of them
+                add_labels(&mut summary, labels(&run.spec));
                 return Ok(summary);
             }
             Err(error) => tracing::warn!("the stored summary cannot be read by this build, it is made anew: {error}"),
@@ -329,9 +331,19 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
     }
 }
 
+/// Adds the labels that a summary has not, before those that only a report says.
+fn add_labels(summary: &mut Summary, labels: Vec<String>) {
+    let stored = std::mem::replace(&mut summary.labels, labels);
+    let more: Vec<String> = stored.into_iter().filter(|label| !summary.labels.contains(label)).collect();
+    summary.labels.extend(more);
+}
+
 #[cfg(test)]
 mod tests {
-    use bench_proto::ids::{RunId, RunNo};
+    use bench_proto::{
+        ids::{RunId, RunNo},
+        summary::LABEL_OFFICIAL_JUDGE,
+    };
     use bench_store::{Creation, NewGroup, NewRun, conformance};
 
     use super::*;
@@ -351,6 +363,18 @@ mod tests {
             store.add_event(run.run_no, SELF_CHECK_EVENT, forged).await.expect("a submitter may add events");
             let events = store.events(run.run_no).await.expect("are read");
             assert_eq!(self_check(&run, &events), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_summary_of_an_earlier_build_has_the_labels_that_it_did_not_know() {
+        let golden = include_str!("../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(golden).expect("the golden report is read");
+        let texts = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect::<Vec<String>>();
+        summary.labels = texts(&["modified dataset", LABEL_OFFICIAL_JUDGE]);
+        for _ in 0..2 {
+            add_labels(&mut summary, texts(&["simulated judge", "modified dataset"]));
+            assert_eq!(summary.labels, ["simulated judge", "modified dataset", LABEL_OFFICIAL_JUDGE]);
         }
     }
 

@@ -20,7 +20,7 @@ use bench_settings::private;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_systems::{
     BuildContext, SystemSettings,
-    adapter::{self, KeptData, given::Given},
+    adapter::{self, KeptData, KeySource, given::Given},
     registry::{self, Named},
 };
 use bench_worker::banks::BankData;
@@ -80,23 +80,28 @@ impl<'a> RunAdapter<'a> {
     /// Refuses where a key that the system was given cannot be looked for in what it has kept.
     ///
     /// # Errors
-    /// Exit 2 with the variables that have to be set.
+    /// Exit 2 with the variables that have to be set, and the files that have to be there.
     fn check_keys(&self, run: &RunRow) -> Result<(), CliError> {
         // what the meter gives is the run's own key, which is told by its form
-        let meter = run.spec.limits.meter.as_ref();
-        let given =
-            meter.map_or_else(Given::default, |meter| Given::new("http://127.0.0.1:9", "none", &meter.variables));
+        let given = Given::before_the_meter(run.spec.limits.meter.as_ref().map(|meter| &meter.variables));
         let settings = [&self.settings, &run.spec.system.settings];
-        let names: BTreeSet<String> =
+        let keys: BTreeSet<KeySource> =
             settings.into_iter().flat_map(|settings| adapter::keys_not_read(settings, &given)).collect();
-        if names.is_empty() {
+        if keys.is_empty() {
             return Ok(());
         }
-        let names = Vec::from_iter(names).join(", ");
+        let of_files = keys.iter().filter(|key| matches!(key, KeySource::File(_))).count();
+        let how = match (of_files, keys.len()) {
+            (0, _) => "set it",
+            (files, all) if files == all => "put the key there",
+            _ => "set the variables, and put the key into the file",
+        };
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
         Err(CliError::usage(format!(
-            "the banks of {} cannot be exported: the adapter names {names}, and this process cannot read it: set it, so that the files \
-             can be searched for the key",
-            run.run_id
+            "the banks of {} cannot be exported: the adapter names {}, and this process cannot read it: {how}, so that the files of the \
+             banks can be searched for the key",
+            run.run_id,
+            names.join(", ")
         )))
     }
 }

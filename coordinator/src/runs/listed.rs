@@ -51,7 +51,8 @@ impl Listed {
         self.score.usd_incomplete
     }
 
-    /// What is marked beside its result, whether it has one yet or not.
+    /// What is marked beside its result as far as that follows from what was asked, whether it has one yet or not: its report may have
+    /// one more, `LABEL_OFFICIAL_JUDGE`.
     pub(crate) fn labels(&self) -> Vec<String> {
         labels(&self.run.spec)
     }

@@ -190,10 +190,7 @@ async fn look_from_here(app: &App, spec: &RunSpec) -> Result<(), CliError> {
 /// Exit 2 with what the check says.
 async fn check_start(app: &App, spec: &RunSpec) -> Result<(), CliError> {
     // the meter is not there yet, and no key but its own is for the system of a metered run
-    let given = match &spec.limits.meter {
-        Some(meter) => Given::new("http://127.0.0.1:9", "none-yet", &meter.variables),
-        None => Given::default(),
-    };
+    let given = Given::before_the_meter(spec.limits.meter.as_ref().map(|meter| &meter.variables));
     let checked = adapter::check_start(&spec.system.settings, &given, &app.home()).await;
     checked.map_err(|why| CliError::usage(format!("{why}; nothing was started")))
 }

@@ -156,7 +156,7 @@ impl Aggregator {
             let code = facts.failure.as_ref().map_or("unknown", |failure| failure.code.as_str());
             *sums.errors.entry(code.to_owned()).or_default() += 1;
             if let Some(failure) = &facts.failure {
-                sums.exemplify(&failure.code, &failure.message);
+                sums.error_examples.add(&failure.code, &failure.message);
             }
         }
     }
@@ -462,7 +462,7 @@ impl Aggregator {
             context: sections::context(&self.contexts, sums),
             usd_per_correct: sections::usd_per_correct(&usage, metered.as_ref(), &sums.recall_answer),
             errors: sums.errors.clone(),
-            error_examples: sums.error_examples.clone(),
+            error_examples: sums.error_examples.commonest(),
             replies: sums.replies.clone(),
             controls: input.controls.clone(),
             canaries,

@@ -15,7 +15,7 @@
 //! | `sections` | the parts of the summary that need no other module |
 //! | `cells`, `design`, `interval`, `likelihood`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
 //! | `score`, `figures` | which of these stand where in the report, and how do published results count them? |
-//! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
+//! | `retrieval`, `latency`, `extremes`, `examples`, `agreement`, [`attribution`] | the other tables |
 //! | [`answer_key`] | what do known mistakes of the answer key mean? |
 //! | [`corrected`] | what is a score without the errors of its judge? |
 //! | `panel` | what do several judges say together, and one of a sample about all questions? |
@@ -49,6 +49,7 @@ mod counting;
 mod design;
 mod draws;
 mod exact;
+mod examples;
 mod extremes;
 mod facets;
 mod figures;

@@ -8,15 +8,12 @@ use bench_proto::{
     money::PicoUsd,
     step::{Canary, SystemStats},
     summary::{BankLeak, CanaryShare, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
-    text::one_line,
 };
 
 use serde_json::Value;
 
-use crate::{interval::wilson, retrieval::RetrievalSums, verdict::RecallLengths};
+use crate::{examples::Examples, interval::wilson, retrieval::RetrievalSums, verdict::RecallLengths};
 
-/// Characters of a message that stands for all of its code.
-const LONGEST_EXAMPLE: usize = 300;
 /// Facts that did not come back and are told by name.
 const LOST_FACTS_SHOWN: usize = 10;
 
@@ -65,8 +62,8 @@ pub(crate) struct Sums {
     pub(crate) recall_answer: RecallAnswer,
     pub(crate) context_bytes: u64,
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Of each of these codes the first message in byte order, so that order cannot show.
-    pub(crate) error_examples: BTreeMap<String, String>,
+    /// What was told with each of these codes.
+    pub(crate) error_examples: Examples,
     pub(crate) replies: BTreeMap<String, u64>,
     pub(crate) retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
@@ -120,9 +117,7 @@ impl Sums {
         for (code, n) in other.errors {
             *self.errors.entry(code).or_default() += n;
         }
-        for (code, message) in other.error_examples {
-            self.exemplify(&code, &message);
-        }
+        self.error_examples.merge(other.error_examples);
         self.retrieval.merge(&other.retrieval);
         for (bank, proven) in other.proofs {
             self.prove(bank, proven);
@@ -142,16 +137,6 @@ impl Sums {
         self.hit_banks.extend(other.hit_banks);
         for (sessions, questions) in other.sessions {
             *self.sessions.entry(sessions).or_default() += questions;
-        }
-    }
-
-    /// Takes a message of a failure for an example of its code.
-    pub(crate) fn exemplify(&mut self, code: &str, message: &str) {
-        let line: String = one_line(message).chars().take(LONGEST_EXAMPLE).collect();
-        match self.error_examples.get_mut(code) {
-            Some(known) if *known <= line => {}
-            Some(known) => *known = line,
-            None => drop(self.error_examples.insert(code.to_owned(), line)),
         }
     }
 

@@ -6,12 +6,14 @@
 //! | file | question |
 //! |---|---|
 //! | `head` | which members of the body matter, and where do they stand in its text? |
+//! | `items` | which messages, items and parts pass, and which does the account decide about? |
 //! | `names` | which members pass, and which does the account decide about? |
 //! | `prompt` | how many tokens has its prompt? |
 //! | `query` | what may stand in its query? |
 //! | `tools` | which tools may it bring? |
 
 mod head;
+mod items;
 mod names;
 mod prompt;
 mod query;
@@ -46,8 +48,7 @@ use crate::{
 const LONGEST_MODEL: usize = 256;
 
 /// What is no name of a model. OpenRouter searches for `:online`, and `@preset` stands for what somebody has stored there.
-const NO_MODEL: &str =
-    "model: expected the name of one model, without a comma, white space, ':online' at its end or '@preset'";
+const NO_MODEL: &str = "model: expected the name of one model, without a comma, control characters, white space around it, ':online' at its end or '@preset'";
 
 /// A body of more bytes is counted in a thread of its own.
 pub(crate) const LARGE: usize = 256 * 1024;
@@ -70,8 +71,10 @@ pub struct Asked {
     pub prompt_bytes: u64,
     /// Tokens of the prompt, counted when asked for.
     pub prompt_tokens: PromptTokens,
-    /// Most tokens of the reply, all choices together, where the request says so.
+    /// Most tokens of the reply, all choices together, where the request says so; with those that are thought beside them.
     pub max_reply_tokens: Option<u64>,
+    /// Of these, or beside a reply without a limit: tokens that are thought beside it (`thinking_budget`), of all choices.
+    pub thinking_tokens: u64,
     /// Replies that it asks for at once: choices (`n`, `best_of`), of each of its prompts.
     pub choices: u64,
     /// Whether the reply is a stream of events.
@@ -220,6 +223,20 @@ impl Head<'_> {
         Ok(n.max(best_of).unwrap_or(1).max(1).saturating_mul(prompts))
     }
 
+    /// Tokens that are thought beside each reply, and beside its limit.
+    fn thinking(&self) -> Result<u64, Rejection> {
+        Ok(Self::whole(self.thinking_budget, "thinking_budget")?.unwrap_or(0))
+    }
+
+    /// The service tier that is asked for.
+    fn tier(&self) -> Result<Option<String>, Rejection> {
+        let tier: Option<String> = read(self.service_tier);
+        match is_said(self.service_tier) && tier.is_none() {
+            true => Err(Rejection::unreadable(Some("service_tier"), "service_tier: expected a text")),
+            false => Ok(tier),
+        }
+    }
+
     /// The largest limit that is given, of one reply: providers differ in which of several they follow, and take 0 for none.
     fn limit(&self) -> Result<Option<u64>, Rejection> {
         let limits = [
@@ -269,9 +286,12 @@ impl Asked {
         let Target { address, operation, suffix, deployment } = target;
         let refuse = |param, why: &str| Rejection::unreadable(param, why);
         query::check(query, operation)?;
-        let head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
+        let mut head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
         tools::check("tools", head.tools)?;
         tools::check("functions", head.functions)?;
+        for (member, said) in head.conversations() {
+            items::check(member, said, &mut |unlisted| head.note(unlisted))?;
+        }
         if head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
             let why = "prompt: write the prompt out; one that the provider keeps may name further models and tools";
             return Err(refuse(Some("prompt"), why));
@@ -298,7 +318,7 @@ impl Asked {
         {
             let _ = prompt_tokens.counted.set(known.tokens);
         }
-        let (choices, limit) = (head.choices(operation)?, head.limit()?);
+        let (choices, limit, thinking) = (head.choices(operation)?, head.limit()?, head.thinking()?);
         let identity = format!(
             "{}\n{}\n{}",
             operation.path(),
@@ -309,11 +329,12 @@ impl Asked {
             token: token(headers),
             prompt_bytes: attached.map_or(0, |attached| attached.tokens).max(body.len() as u64),
             prompt_tokens,
-            max_reply_tokens: limit.map(|limit| limit.saturating_mul(choices)),
+            max_reply_tokens: limit.map(|limit| limit.saturating_add(thinking).saturating_mul(choices)),
+            thinking_tokens: thinking.saturating_mul(choices),
             choices,
             cacheable: head.is_cacheable(operation, stream),
             body_hash: Sha256Hash::of_bytes(identity.as_bytes()),
-            service_tier: read(head.service_tier),
+            service_tier: head.tier()?,
             query: query.map(str::to_owned),
             address,
             operation,

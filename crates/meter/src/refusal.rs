@@ -145,6 +145,23 @@ impl Rejection {
         Self { param: Some(shown.as_str().into()), reason, ..Self::unreadable(None, told(&shown)) }
     }
 
+    /// More such members than are held until it is known what their account lets through.
+    pub(crate) fn too_many_unlisted(first: &str, most: usize) -> Self {
+        let shown = shown(first);
+        let told = |first: &str| {
+            format!(
+                "the body has more than {most} members or types of items that are not known here{first}: leave them out; no account lets \
+                 as many through"
+            )
+        };
+        let reason = Some(told("").into());
+        Self {
+            param: Some(shown.as_str().into()),
+            reason,
+            ..Self::unreadable(None, told(&format!(", the first is {shown}")))
+        }
+    }
+
     pub(crate) fn encoded(encoding: &str) -> Self {
         let shown: String = encoding.chars().take(40).collect();
         let message = format!("the meter reads bodies as they are: send it without content-encoding {shown}");

@@ -43,7 +43,7 @@ pub(crate) struct Told {
     cache_creation_input_tokens: Option<u64>,
     #[serde(deserialize_with = "or_default")]
     cache_creation: Creation,
-    // the calls that were made for one reply, where it took several: what stands above is of the last alone
+    // the calls that were made for one reply, where it took several: what stands above leaves out those that summed up before
     #[serde(deserialize_with = "of_all")]
     iterations: Option<Iterations>,
 }
@@ -55,6 +55,8 @@ struct Iterations {
     output: u64,
     cache_read: u64,
     cache_creation: u64,
+    /// Part of `cache_creation`.
+    hour: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -79,12 +81,13 @@ fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
 fn of_all<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Iterations>, D::Error> {
     let told = Value::deserialize(deserializer)?;
     Ok(told.as_array().map(|calls| {
-        let sum = |kind: &str| calls.iter().filter_map(|call| call.get(kind)?.as_u64()).fold(0, u64::saturating_add);
+        let sum = |at: &str| calls.iter().filter_map(|call| call.pointer(at)?.as_u64()).fold(0, u64::saturating_add);
         Iterations {
-            input: sum("input_tokens"),
-            output: sum("output_tokens"),
-            cache_read: sum("cache_read_input_tokens"),
-            cache_creation: sum("cache_creation_input_tokens"),
+            input: sum("/input_tokens"),
+            output: sum("/output_tokens"),
+            cache_read: sum("/cache_read_input_tokens"),
+            cache_creation: sum("/cache_creation_input_tokens"),
+            hour: sum("/cache_creation/ephemeral_1h_input_tokens"),
         }
     }))
 }
@@ -126,7 +129,7 @@ impl Told {
     fn tokens(&self, embeds: bool) -> Option<Tokens> {
         let all = self.iterations.unwrap_or_default();
         let written = self.cache_creation_input_tokens.unwrap_or(0).max(all.cache_creation);
-        let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).min(written);
+        let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).max(all.hour).min(written);
         let beside = self.cache_read_input_tokens.unwrap_or(0).max(all.cache_read);
         let with_parts = |input: u64| input.saturating_add(written).saturating_add(beside);
         let prompt = match self.prompt_tokens {
@@ -270,6 +273,9 @@ mod tests {
         for nothing in [json!(null), json!([]), json!([last]), json!([7, {"output_tokens": -1}]), json!("none")] {
             assert_eq!(used(nothing.clone()), plain, "{nothing}");
         }
+        let for_an_hour = json!({"input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": 9, "cache_creation": {"ephemeral_1h_input_tokens": 8}});
+        let hour = used(json!([for_an_hour, for_an_hour, last]));
+        assert_eq!((hour.cache_write, hour.cache_write_1h), (2, 16), "{hour:?}");
         let gateway = json!({"prompt_tokens": 15, "completion_tokens": 3, "iterations": [summed_up, last]});
         assert_eq!(told(&gateway).tokens(false), Some(all));
         // a stream tells them at its end

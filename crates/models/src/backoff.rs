@@ -6,6 +6,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use bench_proto::failure::{Failure, FailureClass};
 use rand::Rng;
 
+/// Attempts of a call for which a person waits.
+const ATTEMPTS_FOR_A_PERSON: u32 = 5;
+/// Longest delay that a server may ask of who waits for such a call.
+const LONGEST_FOR_A_PERSON: Duration = Duration::from_secs(30);
+/// A wait is looked at again each time that so much of it is over.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+
 /// Settings of the delays between attempts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackoffSettings {
@@ -38,16 +45,32 @@ pub struct Delays {
 }
 
 impl BackoffSettings {
-    /// Delays of calls outside of runs, for which a person waits.
-    pub const OUTSIDE_OF_RUNS: Self = Self {
-        initial_interval: Duration::from_millis(200),
-        multiplier: 2.0,
-        randomization_factor: 0.5,
-        max_interval: Duration::from_secs(5),
-    };
+    /// Makes a call outside of runs again while what it meets may pass. A person waits for it and sees nothing meanwhile: whoever asks
+    /// for a long delay has failed.
+    ///
+    /// # Errors
+    /// The failure of the last attempt, with the delay that was asked for.
+    pub async fn for_a_person<T, F>(call: impl FnMut() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let outside_of_runs = Self { initial_interval: Duration::from_millis(200), ..Self::default() };
+        let asked = |failure: &Failure| failure.retry_after_ms.map(Duration::from_millis);
+        let is_short = |failure: &Failure| asked(failure).is_none_or(|asked| asked <= LONGEST_FOR_A_PERSON);
+        outside_of_runs.patiently(ATTEMPTS_FOR_A_PERSON, is_short, call).await.map_err(|failure| {
+            match asked(&failure) {
+                Some(asked) if asked > LONGEST_FOR_A_PERSON => {
+                    let message = format!("{}; it may be asked again in {} s", failure.message, asked.as_secs());
+                    Failure { message, ..failure }
+                }
+                _ => failure,
+            }
+        })
+    }
 
     /// Makes a call again, later each time, while what it meets is transient and `may_pass`: at most so many `attempts` in all. For
-    /// calls that have no route and no cap, whose delays and stops are the caller's.
+    /// calls that have no route and no cap, whose delays and stops are the caller's: `may_pass` is asked again while a delay goes by,
+    /// and ends it.
     ///
     /// # Errors
     /// The failure of the last attempt.
@@ -64,8 +87,15 @@ impl BackoffSettings {
         for _ in 1..attempts {
             match call().await {
                 Err(failure) if failure.class == FailureClass::Transient && may_pass(&failure) => {
-                    let asked = failure.retry_after_ms.map(Duration::from_millis);
-                    tokio::time::sleep(delays.next_delay(asked)).await;
+                    let mut left = delays.next_delay(failure.retry_after_ms.map(Duration::from_millis));
+                    while !left.is_zero() {
+                        let part = left.min(LOOKED_AT_EVERY);
+                        tokio::time::sleep(part).await;
+                        left -= part;
+                        if !may_pass(&failure) {
+                            return Err(failure);
+                        }
+                    }
                 }
                 ended => return ended,
             }
@@ -147,6 +177,39 @@ mod tests {
         ] {
             assert_eq!(attempts(vec![Err(failure)]).await, (Err(code.to_owned()), 1));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delay_ends_when_what_it_waits_for_may_no_longer_pass() {
+        let since = tokio::time::Instant::now();
+        let stops = |_: &Failure| since.elapsed() < Duration::from_secs(10);
+        let mut made = 0;
+        let call = || {
+            made += 1;
+            let failure = Failure { retry_after_ms: Some(300_000), ..Failure::transient("away", "not now") };
+            std::future::ready(Err::<(), _>(failure))
+        };
+        let ended = BackoffSettings::default().patiently(3, stops, call).await;
+        assert_eq!(ended.map_err(|failure| failure.code), Err("away".to_owned()));
+        assert!(since.elapsed() < Duration::from_secs(12) && made == 1, "{:?} {made}", since.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_person_does_not_wait_for_minutes() {
+        let since = tokio::time::Instant::now();
+        let ask = async |asked_s: u64| {
+            let mut made = 0;
+            let call = || {
+                made += 1;
+                let asked = Failure { retry_after_ms: Some(asked_s * 1_000), ..Failure::transient("busy", "later") };
+                std::future::ready(if made < 3 { Err(asked) } else { Ok(made) })
+            };
+            BackoffSettings::for_a_person(call).await.map_err(|failure| failure.message)
+        };
+        assert_eq!(ask(31).await, Err("later; it may be asked again in 31 s".to_owned()));
+        assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+        assert_eq!(ask(30).await, Ok(3));
+        assert!(since.elapsed() >= Duration::from_secs(60), "{:?}", since.elapsed());
     }
 
     #[test]

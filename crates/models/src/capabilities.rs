@@ -8,8 +8,7 @@ use serde_json::Value;
 /// would cut it off before the first word.
 pub const REASONING_MIN_OUTPUT_TOKENS: u64 = 4096;
 
-/// Names under which servers take the largest number of completion tokens, in order of precedence.
-/// Names under which requests limit their completion tokens.
+/// Names under which requests limit their completion tokens, in order of precedence.
 pub const MAX_TOKENS_NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 
 /// Parameters that reasoning models refuse.
@@ -74,6 +73,12 @@ impl Capabilities {
 #[must_use]
 pub fn max_tokens_of(params: &BTreeMap<String, Value>) -> Option<u64> {
     MAX_TOKENS_NAMES.iter().find_map(|name| params.get(*name).and_then(Value::as_u64))
+}
+
+/// Tokens that a model may think beside what it replies and beside the limit of that (SiliconFlow's parameter).
+#[must_use]
+pub fn thinking_budget_of(params: &BTreeMap<String, Value>) -> u64 {
+    params.get("thinking_budget").and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// Parameters that Anthropic's messages API does not know.
@@ -225,6 +230,16 @@ mod tests {
         assert!(!Capabilities::for_model("o3x").reasoning);
         assert!(!Capabilities::for_model("gpt-4o").reasoning);
         assert_eq!(Capabilities::for_model("o3x").max_tokens_name, "max_tokens");
+    }
+
+    #[test]
+    fn p10_what_is_thought_beside_the_reply_is_part_of_the_most_that_can_be_billed() {
+        let asked =
+            |value: Value| crate::ChatRequest { params: params(value), ..crate::ChatRequest::saying(&["x"], 64) };
+        assert_eq!(asked(json!({})).output_limit(), 64);
+        assert_eq!(asked(json!({"thinking_budget": 32_768})).output_limit(), 32_832);
+        assert_eq!(asked(json!({"max_tokens": 100, "thinking_budget": 4_096})).output_limit(), 4_196);
+        assert_eq!(asked(json!({"max_tokens": 100, "thinking_budget": null})).output_limit(), 100);
     }
 
     #[test]

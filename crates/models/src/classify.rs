@@ -91,10 +91,10 @@ impl Words {
     fn withhold(&self) -> bool {
         let is_code = |code: &String| {
             let code = code.to_ascii_lowercase();
-            WITHHOLDING.iter().any(|part| code.contains(part))
+            WITHHOLDING.contains(&code.as_str()) || WITHHOLDING_BEGINS.iter().any(|begin| code.starts_with(begin))
         };
         // what could not be read as JSON, since it was cut, has its codes in the message
-        [&self.code, &self.kind, &self.inner].into_iter().any(is_code) || self.says(&WITHHOLDING[..WITHHOLDING_WORDS])
+        [&self.code, &self.kind, &self.inner].into_iter().any(is_code) || self.says(&WITHHOLDING_WORDS)
     }
 
     /// The request was wrong, and nothing was done about it.
@@ -106,20 +106,18 @@ impl Words {
     }
 }
 
-/// Parts of the codes and types with which providers withhold a reply; the first of them are in no message of another kind.
-const WITHHOLDING: [&str; 6] = [
-    "content_filter",
-    "responsibleaipolicyviolation",
-    "content_policy_violation",
-    "invalid_prompt",
-    "moderation",
-    "policy_violation",
-];
-const WITHHOLDING_WORDS: usize = 3;
+/// Codes and types with which providers withhold a reply, and begins of such. Others that hold the same words say something else (that
+/// a moderation cannot be reached, that an organisation's policy is violated).
+const WITHHOLDING: [&str; 5] =
+    ["content_moderation", "invalid_prompt", "moderation", "policy_violation", "responsibleaipolicyviolation"];
+const WITHHOLDING_BEGINS: [&str; 3] = ["content_filter", "content_policy_violation", "moderation_blocked"];
+/// Those that are in no message of another kind.
+const WITHHOLDING_WORDS: [&str; 3] = ["content_filter", "responsibleaipolicyviolation", "content_policy_violation"];
 
 /// Parts of the codes and types of requests that no model has seen.
-const INVALID: [&str; 7] = [
+const INVALID: [&str; 8] = [
     "invalid",
+    "badrequesterror",
     "unsupported",
     "not_supported",
     "notsupported",
@@ -160,7 +158,8 @@ pub fn one_line<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> S
     let mut line = String::new();
     let mut chars = 0;
     for word in text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty()) {
-        let word = scrub_word(&redact::run_keys(word));
+        let without_run_keys = redact::run_keys(word);
+        let word = redact::provider_keys(&without_run_keys);
         let length = word.chars().count();
         // before the cut too: a key that was sent in two words must not be joined
         if !line.is_empty() {
@@ -180,27 +179,7 @@ pub fn one_line<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> S
 /// Whether a name is, or holds, what [`one_line`] would not show: the key of a metered run, or what looks like a provider's.
 #[must_use]
 pub fn holds_key(name: &str) -> bool {
-    redact::run_key(name.as_bytes()).is_some() || scrub_word(name) != name
-}
-
-/// Replaces what looks like a key (`sk-…`, also when the provider has masked its middle).
-fn scrub_word(word: &str) -> String {
-    let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
-    let mut out = String::with_capacity(word.len());
-    let mut rest = word;
-    while let Some(at) = rest.find("sk-") {
-        let starts_word = !rest[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-        let end = rest[at..].find(|c: char| !is_key_char(c)).map_or(rest.len(), |length| at + length);
-        out.push_str(&rest[..at]);
-        if starts_word && end - at >= 8 {
-            out.push_str("[key]");
-        } else {
-            out.push_str(&rest[at..end]);
-        }
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
-    out
+    redact::run_key(name.as_bytes()).is_some() || redact::provider_keys(name) != name
 }
 
 /// A server that has no JSON schemas (or no JSON mode) says so about `response_format`.
@@ -239,10 +218,15 @@ fn may_words_be_billed(status: u16, words: &Words, is_azure: bool) -> bool {
     }
 }
 
+/// Ends of the hosts of Azure's models and gateways.
+const OF_AZURE: [&str; 5] = [".azure.com", ".azure.us", ".azure.cn", ".api.cognitive.microsoft.com", ".azure-api.net"];
+/// In the name of a machine that anybody rents there, and on which any server may be.
+const RENTED: &str = ".cloudapp.azure.";
+
 /// Whether a base URL is one of Azure's.
 #[must_use]
 pub fn is_azure(base_url: &str) -> bool {
-    let of_azure = |host: &str| [".azure.com", ".azure.us", ".azure.cn"].iter().any(|end| host.ends_with(end));
+    let of_azure = |host: &str| OF_AZURE.iter().any(|end| host.ends_with(end)) && !host.contains(RENTED);
     reqwest::Url::parse(base_url).is_ok_and(|url| url.host_str().is_some_and(of_azure))
 }
 
@@ -551,6 +535,8 @@ mod tests {
             (400, r#"{"error":{"message":"no","type":"content_policy_violation"}}"#),
             (400, r#"{"error":{"message":"flagged","type":"invalid_request_error","code":"invalid_prompt"}}"#),
             (403, r#"{"error":{"message":"flagged","code":"moderation_blocked"}}"#),
+            (403, r#"{"error":{"message":"flagged","type":"moderation"}}"#),
+            (400, r#"{"error":{"message":"no","code":"content_filtered"}}"#),
         ] {
             for is_azure in [true, false] {
                 assert!(may_be_billed(status, body.as_bytes(), is_azure), "{status} {body}");
@@ -558,6 +544,18 @@ mod tests {
             assert!(response(status, body.as_bytes(), None, None).maybe_billed, "{status} {body}");
         }
         assert_eq!(class_and_code(400, inner), (FailureClass::Permanent, "content_filter".to_owned()));
+    }
+
+    #[test]
+    fn a_code_that_only_holds_such_words_withholds_nothing() {
+        for code in ["moderation_unavailable", "ip_policy_violation", "no_content_filter", "data_policy_violation_risk"]
+        {
+            let body = format!(r#"{{"error":{{"message":"no","code":"{code}"}}}}"#);
+            for (status, class) in [(403, "forbidden"), (400, "bad_request")] {
+                assert!(!may_be_billed(status, body.as_bytes(), false), "{status} {code}");
+                assert_eq!(class_and_code(status, &body).1, class, "{status} {code}");
+            }
+        }
     }
 
     #[test]
@@ -572,6 +570,7 @@ mod tests {
             (409, "", true),
             (400, invalid, false),
             (400, r#"{"error":{"message":"no","code":"unsupported_parameter"}}"#, false),
+            (400, r#"{"object":"error","message":"no","type":"BadRequestError","code":400}"#, false),
             (400, schema, false),
             (400, long, false),
             (401, "", false),
@@ -591,6 +590,9 @@ mod tests {
         for (url, expected) in [
             ("https://name.openai.azure.com/openai/v1", true),
             ("https://name.services.ai.azure.com/anthropic", true),
+            ("https://westus.api.cognitive.microsoft.com/openai", true),
+            ("https://mine.azure-api.net/openai", true),
+            ("https://my-vm.westeurope.cloudapp.azure.com/v1", false),
             ("https://azure.com.evil.example/v1", false),
             ("https://api.openai.com/v1", false),
             ("http://127.0.0.1:1/azure.com", false),

@@ -1,6 +1,6 @@
 //! Chat models and how they are called: providers, the caller with its retries, pace, money, prices, routes.
 //!
-//! To add a provider, copy the smallest file here and add a line to the registry.
+//! To add a provider, copy the smallest file here, and add a line to `providers` and one to `registry::build_chat`.
 //!
 //! A [`ChatModel`] makes exactly one attempt and tells what happened; retries, pace, prices, the cap and the call store
 //! are the [`caller`]'s, once for all providers.
@@ -28,6 +28,7 @@ pub mod openai;
 pub mod pace;
 pub mod parameters;
 pub mod prices;
+pub mod providers;
 pub mod registry;
 pub mod routes;
 pub mod spent;
@@ -107,10 +108,12 @@ impl ChatRequest {
 }
 
 impl ChatRequest {
-    /// Largest number of completion tokens that can be billed for this request.
+    /// Largest number of completion tokens that can be billed for this request: those of the reply, and those that it may think
+    /// beside them.
     #[must_use]
     pub fn output_limit(&self) -> u64 {
-        capabilities::max_tokens_of(&self.params).unwrap_or_else(|| u64::from(self.max_output_tokens))
+        let reply = capabilities::max_tokens_of(&self.params).unwrap_or_else(|| u64::from(self.max_output_tokens));
+        reply.saturating_add(capabilities::thinking_budget_of(&self.params))
     }
 
     /// The service tier that is asked for.

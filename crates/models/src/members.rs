@@ -1,10 +1,10 @@
 //! Members of objects and elements of lists, each where it stands in its text.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserializer,
-    de::{MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -28,10 +28,37 @@ impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
-        while let Some((name, value)) = members.next_entry::<String, &'de RawValue>()? {
-            (self.0)(&name, value);
+        while let Some(name) = members.next_key_seed(Name)? {
+            (self.0)(&name, members.next_value()?);
         }
         Ok(())
+    }
+}
+
+/// The name of a member: where it stands, or a copy where letters of it are written as escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
     }
 }
 

@@ -151,11 +151,26 @@ pub enum Scheme {
     Azure,
 }
 
+/// A server of models, as an account names it.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelServer<'a> {
+    /// How it is addressed.
+    pub scheme: Scheme,
+    /// Its base URL, with its `/v1`. Azure's names a resource (`https://NAME.openai.azure.com`), with or without `?api-version=…`, and
+    /// the model is the deployment.
+    pub base_url: &'a str,
+    /// The key that it wants, when it wants one.
+    pub key: Option<&'a SecretString>,
+}
+
 /// The API version that Azure is asked for when the base URL names none.
 const AZURE_API_VERSION: &str = "2024-10-21";
 
 impl Endpoint {
-    fn new(base_url: &str, key: Option<&SecretString>, scheme: Scheme, model: &str) -> Result<Self, Failure> {
+    fn new(server: ModelServer<'_>, model: &str) -> Result<Self, Failure> {
+        let ModelServer { scheme, base_url, key } = server;
+        let base_url = checked_url(base_url)?;
+        let base_url = base_url.as_str();
         let secrets = Secrets::of_account(base_url, key.map(ExposeSecret::expose_secret));
         let (base, query) = base_url.split_once('?').unwrap_or((base_url, ""));
         // whoever sends them writes their percent signs again
@@ -247,22 +262,15 @@ impl OpenAiChat {
     /// # Errors
     /// When the base URL or the key cannot be used.
     pub fn new(base_url: &str, key: Option<&SecretString>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
-        Self::with_scheme(Scheme::OpenAi, base_url, key, model, http)
+        Self::at(ModelServer { scheme: Scheme::OpenAi, base_url, key }, model, http)
     }
 
-    /// A model behind a base URL of either scheme. Azure's names a resource (`https://NAME.openai.azure.com`), with or without
-    /// `?api-version=…`, and the model is the deployment.
+    /// A model of a server of either scheme.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_scheme(
-        scheme: Scheme,
-        base_url: &str,
-        key: Option<&SecretString>,
-        model: &str,
-        http: &SharedHttp,
-    ) -> Result<Self, Failure> {
-        let endpoint = Endpoint::new(checked_url(base_url)?.as_str(), key, scheme, model)?;
+    pub fn at(server: ModelServer<'_>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
+        let endpoint = Endpoint::new(server, model)?;
         let shown = endpoint.shown();
         let service = SendOnce {
             client: http.client.clone(),

@@ -20,7 +20,7 @@ use crate::members::{each_element, each_member};
 ///
 /// Not in it, among others: `n_predict` (a limit that nothing is reserved by), `use_beam_search` (replies that nobody counts),
 /// `chat_template`, `documents` and `logits_processors` (texts and code around the prompt), `deferred` (an answer that comes later).
-const LISTED: [&str; 96] = [
+const LISTED: [&str; 95] = [
     "add_generation_prompt",
     "add_special_tokens",
     "allowed_token_ids",
@@ -65,6 +65,7 @@ const LISTED: [&str; 96] = [
     "mirostat_eta",
     "mirostat_tau",
     "no_repeat_ngram_size",
+    "num_ctx",
     "parallel_tool_calls",
     "penalize_nl",
     "presence_penalty",
@@ -75,7 +76,6 @@ const LISTED: [&str; 96] = [
     "prompt_logprobs",
     "prompt_mode",
     "random_seed",
-    "reasoning",
     "reasoning_budget",
     "reasoning_effort",
     "reasoning_format",
@@ -104,7 +104,6 @@ const LISTED: [&str; 96] = [
     "temperature",
     "tfs_z",
     "thinking",
-    "thinking_budget",
     "top_a",
     "top_k",
     "top_logprobs",
@@ -123,7 +122,7 @@ const LISTED: [&str; 96] = [
 type Condition = (&'static str, fn(&RawValue) -> bool, &'static str);
 
 /// Those that do.
-const CONDITIONS: [Condition; 10] = [
+const CONDITIONS: [Condition; 12] = [
     ("chat_template_kwargs", brings_no_template, "take the template in it out"),
     // Anthropic's: what summarises is another call, whose tokens are told apart
     ("context_management", clears_alone, "leave everything but edits of the types clear_… out of it"),
@@ -134,7 +133,11 @@ const CONDITIONS: [Condition; 10] = [
     ("provider", routes_alone, "leave everything but the choice of providers out of it"),
     ("providerOptions", routes_in_gateway, "leave everything but gateway, with order and only, out of it"),
     ("provider_options", routes_in_gateway, "leave everything but gateway, with order and only, out of it"),
+    // OpenRouter's "pro" asks another model
+    ("reasoning", reasons_as_usual, "leave its mode out of it, or say standard"),
     ("speed", is_standard, "leave it out, or say standard"),
+    // beside the limit of the reply: as many tokens are reserved
+    ("thinking_budget", is_whole, "give it as a whole number of 0 or more"),
     ("usage", includes_alone, "leave everything but include out of it"),
 ];
 
@@ -175,16 +178,21 @@ const SAID_BY_ITSELF: [&str; 15] = [
     "tools",
 ];
 
+fn is_listed(name: &str) -> bool {
+    LISTED.binary_search(&name).is_ok()
+}
+
 /// Whether a parameter is known to cost nothing beyond tokens.
 ///
 /// # Errors
 /// What to do where nobody here knows that, or not of this value.
 pub fn check(name: &str, value: &RawValue) -> Result<(), &'static str> {
-    if LISTED.binary_search(&name).is_ok() {
+    // what asks for nothing costs nothing, whatever it is
+    if is_listed(name) || matches!(value.get(), "null" | "false" | "[]") {
         return Ok(());
     }
     match CONDITIONS.iter().find(|(known, ..)| *known == name) {
-        Some((_, is_met, _)) if value.get() == "null" || is_met(value) => Ok(()),
+        Some((_, is_met, _)) if is_met(value) => Ok(()),
         Some((_, _, instead)) => Err(*instead),
         None => Err("leave it out"),
     }
@@ -206,8 +214,8 @@ impl Unsent<'_> {
         match self.instead {
             None => "which a request says by itself: take it out".to_owned(),
             Some(instead) => format!(
-                "of which it is not known that it costs nothing beyond tokens: {instead}; where it costs nothing else at this provider, the \
-                 operator of each process that calls lists it in accounts.{account}.parameters"
+                "of which it is not known that it costs nothing beyond tokens: {instead}; where it costs nothing else at this provider, list \
+                 it in accounts.{account}.parameters where you submit, and in a cluster for the workers too"
             ),
         }
     }
@@ -229,9 +237,11 @@ pub fn unsent<'p>(params: &'p BTreeMap<String, Value>, let_through: &[String]) -
     })
 }
 
-/// Whether a parameter is sent to such an account.
+/// Whether a parameter is sent to such an account. A second guard: who builds a model has refused what is [`unsent`] before, and what
+/// comes around that is left out of the request.
 pub(crate) fn is_sent(name: &str, value: &Value, let_through: &[String]) -> bool {
-    let is_known = || to_raw_value(value).is_ok_and(|value| check(name, &value).is_ok());
+    // few values decide anything, and the others are not copied for each request
+    let is_known = || is_listed(name) || to_raw_value(value).is_ok_and(|value| check(name, &value).is_ok());
     !SAID_BY_ITSELF.contains(&name) && (let_through.iter().any(|known| known == name) || is_known())
 }
 
@@ -280,6 +290,15 @@ fn is_standard(value: &RawValue) -> bool {
     value.get() == "\"standard\""
 }
 
+fn reasons_as_usual(value: &RawValue) -> bool {
+    is_object_of(value, |name, value| !name.eq_ignore_ascii_case("mode") || value.get() == "null" || is_standard(value))
+}
+
+/// A number as digits alone: what is written in another way reserves nothing.
+fn is_whole(value: &RawValue) -> bool {
+    value.get().bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn is_text_alone(value: &RawValue) -> bool {
     let mut is_text = true;
     let listed = each_element(value, |kind| is_text &= kind.get() == "\"text\"");
@@ -321,6 +340,19 @@ mod tests {
     }
 
     #[test]
+    fn what_asks_for_nothing_passes_of_the_runner_as_of_others() {
+        for value in ["null", "false", "[]"] {
+            assert_eq!(check_text("enable_search", value), Ok(()), "{value}");
+        }
+        for value in ["true", "0", "{}", "\"\"", "[1]"] {
+            assert!(check_text("enable_search", value).is_err(), "{value}");
+        }
+        let params = BTreeMap::from([("enable_search".to_owned(), json!(false)), ("plugins".to_owned(), json!([]))]);
+        assert_eq!(unsent(&params, &[]), None);
+        assert!(params.iter().all(|(name, value)| is_sent(name, value, &[])));
+    }
+
+    #[test]
     fn the_page_of_the_meter_names_what_passes() {
         let page = include_str!("../../../docs/METER.md");
         for name in LISTED.into_iter().chain(CONDITIONS.map(|(name, ..)| name)) {
@@ -331,7 +363,7 @@ mod tests {
     #[test]
     fn what_changes_what_is_said_passes_and_what_nobody_knows_does_not() {
         for name in
-            ["temperature", "seed", "service_tier", "reasoning_effort", "thinking", "max_tokens", "stop", "top_k"]
+            ["temperature", "seed", "service_tier", "reasoning_effort", "thinking", "max_tokens", "stop", "num_ctx"]
         {
             assert_eq!(check_text(name, "1"), Ok(()), "{name}");
         }
@@ -410,6 +442,11 @@ mod tests {
                 r#"{"edits":[{"type":"clear_tool_uses_20250919","keep":{"type":"tool_uses","value":3}}]}"#,
             ),
             ("context_management", r#"{"edits":[]}"#),
+            ("reasoning", r#"{"effort":"high","max_tokens":2000,"exclude":true}"#),
+            ("reasoning", r#"{"mode":null}"#),
+            ("reasoning", r#"{"summary":"auto","mode":"standard"}"#),
+            ("thinking_budget", "32768"),
+            ("thinking_budget", "null"),
         ] {
             assert_eq!(check_text(name, value), Ok(()), "{name} {value}");
         }
@@ -435,6 +472,13 @@ mod tests {
             ("context_management", r#"{"edits":[{}]}"#),
             ("context_management", r#"{"edits":[],"compact":{}}"#),
             ("context_management", r#"[{"type":"compaction"}]"#),
+            ("reasoning", r#"{"effort":"high","mode":"pro"}"#),
+            ("reasoning", r#"{"mode":"standard","mode":"pro"}"#),
+            ("reasoning", r#"{"Mode":"pro"}"#),
+            ("reasoning", r#"{"m\u006fde":"pro"}"#),
+            ("thinking_budget", "-1"),
+            ("thinking_budget", "1e6"),
+            ("thinking_budget", r#""32768""#),
         ] {
             let instead = check_text(name, value).expect_err(value);
             assert_ne!(instead, "leave it out", "{name} {value}: what passes is said");
@@ -457,7 +501,7 @@ mod tests {
             let unknown = params(unknown);
             let found = unsent(&unknown, &[]).expect("is not sent");
             let why = found.why("mine");
-            assert!(why.contains(word) && why.contains("accounts.mine.parameters"), "{why}");
+            assert!(why.contains(word) && why.contains("accounts.mine.parameters where you submit"), "{why}");
             assert_eq!(unsent(&unknown, &through), None, "it is let through by its name");
             let is_sent =
                 |let_through: &[String]| unknown.iter().all(|(name, value)| is_sent(name, value, let_through));

@@ -15,7 +15,7 @@ use bench_proto::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 pub use self::litellm::{PUBLISHED_AT as LITELLM_TABLE, Read as LiteLlmTable, read as read_litellm};
-use super::{capabilities::bare_name, registry};
+use super::{capabilities::bare_name, providers};
 
 /// The data file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -470,7 +470,7 @@ pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
 /// `--price` says so: `ollama` and `fake` run what they like under the name of a model that has a price elsewhere.
 #[must_use]
 pub fn price_at(provider: &str, model: &str, limits: &Limits) -> Option<ModelPrice> {
-    (registry::is_paid(provider) || given(model, limits).is_some()).then(|| price_of(model, limits)).flatten()
+    (providers::is_paid(provider) || given(model, limits).is_some()).then(|| price_of(model, limits)).flatten()
 }
 
 #[cfg(test)]

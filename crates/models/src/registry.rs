@@ -1,4 +1,4 @@
-//! Providers by name, and how a model of one is built.
+//! How a model is built: its provider and its name, the account that is asked, and what is sent to it.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -6,88 +6,28 @@ use bench_proto::{
     address::is_public,
     failure::{Failure, code::CANNOT_SERVE},
     nearest::{did_you_mean, distance},
+    price::is_standard_tier,
     spec::ModelSpec,
 };
 use bench_store::PaceLimits;
 use secrecy::SecretString;
 
+pub use super::providers::{FAKE, PROVIDERS, Provider, is_paid};
 use super::{
     ChatModel,
     anthropic::AnthropicChat,
-    openai::{OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
+    openai::{ModelServer, OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
     parameters,
+    prices::PriceTable,
 };
 
-/// A registered provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Provider {
-    /// Name, the part before the colon.
-    pub name: &'static str,
-    /// One line for people who read this table.
-    pub description: &'static str,
-    /// Sends requests: has models and an account.
-    pub remote: bool,
-    /// Somebody is paid for its models, so that a price has to be known. Nobody is for those of this machine.
-    pub paid: bool,
-}
+/// The parameter that asks for a service tier.
+pub const SERVICE_TIER: &str = "service_tier";
+/// What to do in the place of asking for one whose price is not known.
+pub const TIERS_THAT_PASS: &str = "ask for auto, default or flex, or for one that has a price";
 
-/// Provider of models that are simulated: whoever runs them starts the simulator.
-pub const FAKE: &str = "fake";
 /// The simulated model when nobody names one.
 const SIMULATED: &str = "simulated";
-
-/// All providers: one line each.
-pub const PROVIDERS: &[Provider] = &[
-    Provider {
-        name: "openai",
-        description: "any OpenAI-compatible server (OPENAI_BASE_URL, OPENAI_API_KEY)",
-        remote: true,
-        paid: true,
-    },
-    Provider {
-        name: "anthropic",
-        description: "Anthropic's messages API (ANTHROPIC_API_KEY)",
-        remote: true,
-        paid: true,
-    },
-    Provider {
-        name: "azure",
-        description: "a deployment of Azure OpenAI (AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY)",
-        remote: true,
-        paid: true,
-    },
-    Provider {
-        name: "ollama",
-        description: "a model of the Ollama of this machine, port 11434; no key, no price",
-        remote: true,
-        paid: false,
-    },
-    Provider {
-        name: FAKE,
-        description: "a simulated model, started for the run: for rehearsals; no key, no price, no network",
-        remote: true,
-        paid: false,
-    },
-    Provider {
-        name: "extractive",
-        description: "picks a sentence of the context; no key, no network",
-        remote: false,
-        paid: false,
-    },
-    Provider {
-        name: "system",
-        description: "the memory system answers by itself (reflect, ask)",
-        remote: false,
-        paid: false,
-    },
-    Provider { name: "none", description: "no model: retrieval only", remote: false, paid: false },
-];
-
-/// Whether somebody is paid for the models of a provider, by its name. One that no build knows is taken as paid.
-#[must_use]
-pub fn is_paid(provider: &str) -> bool {
-    PROVIDERS.iter().find(|known| known.name == provider).is_none_or(|known| known.paid)
-}
 
 /// `provider:model`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,14 +56,15 @@ pub enum ModelNameError {
     #[error("'{0}' has no models: write {0} alone")]
     NeedlessModel(&'static str),
     /// What is not the name of one model.
-    #[error("'{0}' is no name of one model: it has a comma, white space or a control character")]
+    #[error("'{0}' is no name of one model: it has a comma, a control character, or white space around it")]
     NotOneModel(String),
 }
 
-/// Whether a name can be that of one model. Gateways take several apart that stand in its place, and ask them all.
+/// Whether a name can be that of one model. Gateways take several apart that stand in its place, and ask them all. Spaces in it are
+/// usual where people name models themselves (`Claude 3.5 Sonnet`).
 #[must_use]
 pub fn names_one_model(name: &str) -> bool {
-    !name.is_empty() && !name.chars().any(|c| c == ',' || c.is_whitespace() || c.is_control())
+    !name.is_empty() && name.trim() == name && !name.chars().any(|c| c == ',' || c.is_control())
 }
 
 fn not_one(model: &str) -> ModelNameError {
@@ -230,15 +171,41 @@ pub fn build_model(model: &ModelSpec, account: &Account, http: &SharedHttp) -> R
     build_chat(&model.provider, &model.name, account, http)
 }
 
-/// Checks that an account is sent all parameters of a model: a run that is stored may have any, and is not measured with other ones.
+/// Checks that a model is one, and that an account is sent all of its parameters: a run that is stored may have any, and is not
+/// measured with other ones.
 ///
 /// # Errors
-/// A terminal failure of this process: the operator of another one may let them through.
+/// A terminal failure: of the model's name, or of this process, for the operator of another one may let a parameter through.
 pub fn check_params(model: &ModelSpec, account: &Account) -> Result<(), Failure> {
-    let Some(unsent) = parameters::unsent(&model.params, &account.parameters) else { return Ok(()) };
-    let (name, why) = (unsent.name.escape_debug(), unsent.why(&account.name));
+    if PROVIDERS.iter().any(|known| known.name == model.provider && known.remote) {
+        check_name(&model.name)?;
+    }
     let of = model.name.escape_debug();
-    Err(Failure::terminal(CANNOT_SERVE, format!("the model {of} has the parameter '{name}', {why}")))
+    if let Some(unsent) = parameters::unsent(&model.params, &account.parameters) {
+        let (name, why) = (unsent.name.escape_debug(), unsent.why(&account.name));
+        return Err(Failure::terminal(CANNOT_SERVE, format!("the model {of} has the parameter '{name}', {why}")));
+    }
+    let Some(tier) = unpriced_tier(model, account) else { return Ok(()) };
+    let (tier, account) = (tier.escape_debug(), &account.name);
+    Err(Failure::terminal(
+        CANNOT_SERVE,
+        format!(
+            "the model {of} has the service_tier '{tier}', whose price is not known: {TIERS_THAT_PASS}; where it is in your price file, or \
+             costs what the standard one costs, list service_tier in accounts.{account}.parameters where you submit, and in a cluster for \
+             the workers too"
+        ),
+    ))
+}
+
+/// The service tier that is asked for, where the table has no price of it and the account's operator has not said that it is known.
+fn unpriced_tier<'m>(model: &'m ModelSpec, account: &Account) -> Option<&'m str> {
+    let tier = model.params.get(SERVICE_TIER)?.as_str()?;
+    let is_open = !is_paid(&model.provider) || account.parameters.iter().any(|name| name == SERVICE_TIER);
+    let is_known = || {
+        let price = PriceTable::built_in().price(&model.name);
+        is_standard_tier(tier) || price.is_some_and(|price| price.knows_tier(tier))
+    };
+    (!is_open && !is_known()).then_some(tier)
 }
 
 /// Builds a chat model of a provider.
@@ -255,14 +222,17 @@ pub fn build_chat(
         check_key(provider, account)?;
         check_name(model)?;
     }
-    let (url, key, parameters) = (&account.base_url, account.key.as_ref(), &account.parameters);
+    let parameters = &account.parameters;
     let of_scheme = |scheme| -> Result<Arc<dyn ChatModel>, Failure> {
-        Ok(Arc::new(OpenAiChat::with_scheme(scheme, url, key, model, http)?.letting_through(parameters)))
+        Ok(Arc::new(OpenAiChat::at(server_of(account, scheme), model, http)?.letting_through(parameters)))
     };
     match provider {
         "openai" | "ollama" | FAKE => of_scheme(Scheme::OpenAi),
         "azure" => of_scheme(Scheme::Azure),
-        "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?.letting_through(parameters))),
+        "anthropic" => {
+            let chat = AnthropicChat::new(&account.base_url, account.key.as_ref(), model, http)?;
+            Ok(Arc::new(chat.letting_through(parameters)))
+        }
         "extractive" | "none" => Err(Failure::terminal(
             "no_chat_model",
             format!("'{provider}' makes no calls and cannot be used as a chat model"),
@@ -272,6 +242,10 @@ pub fn build_chat(
             ModelNameError::UnknownProvider { name: other.to_owned(), nearest: nearest(other, other) }.to_string(),
         )),
     }
+}
+
+fn server_of(account: &Account, scheme: Scheme) -> ModelServer<'_> {
+    ModelServer { scheme, base_url: &account.base_url, key: account.key.as_ref() }
 }
 
 fn check_name(model: &str) -> Result<(), Failure> {
@@ -315,7 +289,7 @@ pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Re
         if account.name == "azure" { ("azure", Scheme::Azure) } else { ("openai", Scheme::OpenAi) };
     check_key(provider, account)?;
     check_name(model)?;
-    Ok(Arc::new(OpenAiEmbeddings::with_scheme(scheme, &account.base_url, account.key.as_ref(), model, http)?))
+    Ok(Arc::new(OpenAiEmbeddings::at(server_of(account, scheme), model, http)?))
 }
 
 #[cfg(test)]
@@ -362,7 +336,8 @@ mod tests {
         assert_eq!(parse_model("extractive").expect("known").model, "");
         assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
         assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
-        for several in ["openai/gpt-5-pro,openai/gpt-4o-mini", "gpt-4o mini", "m\u{7}"] {
+        assert_eq!(parse_model("openai:Claude 3.5 Sonnet").expect("an alias").model, "Claude 3.5 Sonnet");
+        for several in ["openai/gpt-5-pro,openai/gpt-4o-mini", " gpt-4o", "gpt-4o\tmini", "m\u{7}", "a\nb"] {
             let refused = parse_model(&format!("openai:{several}")).expect_err(several);
             assert!(refused.to_string().contains("is no name of one model"), "{refused}");
         }
@@ -452,7 +427,35 @@ mod tests {
             refused.message.contains("'api_base'") && refused.message.contains("accounts.acc.parameters"),
             "{refused}"
         );
+        let several = check_params(&spec("openai", "a,b", json!({})), &strict).expect_err("is refused at once");
+        assert_eq!(several.code, "bad_model_name");
+        assert!(check_params(&spec("extractive", "", json!({})), &strict).is_ok(), "it has no models");
         assert!(build_embeddings("a,b", &strict, &http).is_err());
+    }
+
+    #[test]
+    fn p34_a_service_tier_without_a_known_price_is_refused_unless_the_operator_of_the_account_knows_it() {
+        let asked = |provider: &str, name: &str, tier: &str, parameters: &[&str]| {
+            let model = ModelSpec {
+                provider: provider.to_owned(),
+                name: name.to_owned(),
+                account: "acc".to_owned(),
+                params: BTreeMap::from([(SERVICE_TIER.to_owned(), json!(tier))]),
+                prompts: BTreeMap::new(),
+                version: 1,
+            };
+            let parameters = parameters.iter().map(|&name| name.to_owned()).collect();
+            check_params(&model, &Account { parameters, ..account("http://localhost/v1", None) }).err()
+        };
+        for tier in ["auto", "default", "standard", "standard_only", "flex", "batch", "scale", "priority", "fast"] {
+            assert_eq!(asked("openai", "gpt-4o", tier, &[]), None, "{tier}");
+        }
+        for (name, tier) in [("gpt-4o", "ultrafast"), ("gpt-4o", "Priority"), ("unheard-of", "priority")] {
+            let refused = asked("openai", name, tier, &[]).expect(tier);
+            assert!(refused.message.contains(tier) && refused.message.contains("accounts.acc.parameters"), "{refused}");
+            assert_eq!(asked("openai", name, tier, &[SERVICE_TIER]), None, "its operator knows");
+            assert_eq!(asked("ollama", name, tier, &[]), None, "nobody is paid for it");
+        }
     }
 
     #[test]

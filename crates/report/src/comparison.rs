@@ -57,6 +57,11 @@ pub(crate) fn name_of(run: &ComparedRun) -> String {
     run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({short})", one_line(name, 40)))
 }
 
+/// A run in a few words that are no other run's: what of its id tells it from others, behind its name where it has one.
+pub(crate) fn told_name(run: &ComparedRun) -> String {
+    if run.name.is_some() { name_of(run) } else { run.called().to_owned() }
+}
+
 fn verdict_line(comparison: &Comparison) -> String {
     format!("{}: {}", comparison.word(), claim(comparison))
 }
@@ -64,7 +69,8 @@ fn verdict_line(comparison: &Comparison) -> String {
 /// What a run's comparison with its baseline comes to, in a line for a screen.
 #[must_use]
 pub fn in_a_line(comparison: &Comparison) -> String {
-    let against = text::one_line(comparison.a.called());
+    let against = told_name(&comparison.a);
+    let against = text::one_line(&against);
     match comparison.comparable {
         true => format!("against {against}: {}", verdict_line(comparison)),
         false => format!("against {against}: NOT COMPARABLE: {}", text::one_line(&comparison.reasons.join("; "))),
@@ -495,7 +501,29 @@ pub(crate) mod tests {
         assert_eq!(in_a_line(&pair), told);
         (pair.comparable, pair.reasons) = (false, vec!["other questions".to_owned()]);
         pair.a.name = Some("nightly\u{1b}[2J".to_owned());
-        assert_eq!(in_a_line(&pair), "against nightly [2J: NOT COMPARABLE: other questions");
+        assert_eq!(in_a_line(&pair), "against nightly [2J (before): NOT COMPARABLE: other questions");
+    }
+
+    #[test]
+    fn runs_that_are_called_the_same_are_told_apart_by_the_plot_and_in_a_line() {
+        let pair = |a: u32, b: u32| {
+            let mut pair = comparison("q1");
+            for (run, number) in [(&mut pair.a, a), (&mut pair.b, b)] {
+                run.id = format!("01a228da-aaaa-7bbb-8ccc-00000000000{number}");
+                run.name = Some(if number == 4 { "mine" } else { "nightly" }.to_owned());
+            }
+            pair
+        };
+        let plot = crate::svg::forest(&[pair(1, 2), pair(1, 4), pair(2, 4)]);
+        for row in [
+            "nightly 000000000002 − nightly 000000000001",
+            "mine − nightly 000000000001",
+            "mine − nightly 000000000002",
+        ] {
+            assert!(plot.contains(&format!(">{row}</text>")), "{row}: {plot}");
+        }
+        let line = in_a_line(&pair(1, 2));
+        assert!(line.starts_with("against nightly (000000000001): "), "{line}");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! acted on only where it was written here. The list is kept as [`OwnList`]s are.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, DirEntry},
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -23,8 +25,16 @@ const MOST: usize = 2000;
 const STORE: &str = "bench.db";
 /// Folder of started systems in their home.
 const SYSTEMS: &str = "systems";
-/// Folders in which files get names that whoever made a home can know before, and the levels below them that hold such folders.
+/// Links that are remembered with a home.
+const MOST_LINKS: usize = 1_000;
+/// Folders in which others are made by names that whoever made a home can know before, and the levels of folders below them in which
+/// that is so.
 const NAMED_BEFORE: [(&str, u32); 4] = [("runs", 0), ("load", 0), ("banks", 0), ("datasets", 3)];
+
+/// How names begin of what is made in a home itself; a store of another name ends in [`STORES`].
+const OURS: [&str; 7] = ["banks", STORE, "comparisons", "datasets", "load", "runs", SYSTEMS];
+/// What names of stores, of their locks and of the files that a database puts beside them have in common.
+const STORES: &str = ".db";
 
 /// A home as it was when it was noted.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +45,13 @@ struct Noted {
     /// The link that led there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<String>,
+    /// Links in it that its user has allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    links: Vec<LinkIn>,
 }
+
+/// A link in a home: where it lies in it, and where it leads.
+type LinkIn = [String; 2];
 
 impl Noted {
     /// A home as it is now, whichever way leads to it.
@@ -47,7 +63,13 @@ impl Noted {
             folder: identity(&path).unwrap_or_default(),
             store: identity(&path.join(STORE)),
             link: link_to(home),
+            links: Vec::new(),
         })
+    }
+
+    /// Whether both are one home, to which the same way leads.
+    fn is_same_home(&self, other: &Self) -> bool {
+        (&self.home, &self.link) == (&other.home, &other.link)
     }
 }
 
@@ -69,17 +91,35 @@ fn is_in_own_folder(home: &Path) -> bool {
     own.is_some() && own == above.canonicalize().ok()
 }
 
-/// Links in a home by which something would be read, written or removed elsewhere: whatever lies in it, and in the folders of what it
-/// holds what is no plain file, which is replaced and not written into. Memory systems are looked after where they are started.
+/// Links in a home by which something would be read, written or removed elsewhere, but for those that its user has allowed: whatever
+/// lies in it, and in the folders of what it holds what is no plain file, which is replaced and not written into. A link to nothing
+/// whose name nobody here uses is none, such as the mark of an editor. Memory systems are looked after where they are started.
 ///
 /// # Errors
 /// What the disk says of a folder that cannot be looked through.
 pub fn links_in(home: &Path) -> io::Result<Vec<PathBuf>> {
+    links_strange_to(OwnList::named(LIST).as_ref(), home)
+}
+
+fn links_strange_to(list: Option<&OwnList>, home: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = all_links_in(home)?;
+    if !found.is_empty()
+        && let (Some(list), Ok(now)) = (list, Noted::from_home(home))
+    {
+        let allowed = allowed(list, &now);
+        found.retain(|link| !link_in(home, link).is_some_and(|link| allowed.contains(&link)));
+    }
+    Ok(found)
+}
+
+fn all_links_in(home: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     if is_in_own_folder(home) {
         return Ok(found);
     }
-    found.extend(entries(home)?.into_iter().filter(|entry| entry.is_symlink()));
+    let is_unused = |entry: &DirEntry| !entry.path().exists() && !is_ours(entry);
+    let links = entries(home)?.into_iter().filter(is_link_there);
+    found.extend(links.filter(|entry| !is_unused(entry)).map(|entry| entry.path()));
     for (name, levels) in NAMED_BEFORE {
         let folder = home.join(name);
         if !folder.is_symlink() {
@@ -90,11 +130,23 @@ pub fn links_in(home: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether an entry is a link; it may be gone again.
+fn is_link_there(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_symlink())
+}
+
+fn is_ours(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    OURS.iter().any(|ours| name.starts_with(ours)) || name.contains(STORES)
+}
+
 fn add_links(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in entries(folder)? {
-        match fs::symlink_metadata(&entry) {
-            Ok(about) if about.is_symlink() && !entry.is_file() => found.push(entry),
-            Ok(about) if about.is_dir() && levels > 0 => add_links(&entry, levels - 1, found)?,
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() && !path.is_file() => found.push(path),
+            Ok(kind) if kind.is_dir() && levels > 0 => add_links(&path, levels - 1, found)?,
             // it may be gone again
             Ok(_) | Err(_) => {}
         }
@@ -102,14 +154,27 @@ fn add_links(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) -> io::Result
     Ok(())
 }
 
+/// A link as it is noted; `None` for one whose names are no text.
+fn link_in(home: &Path, link: &Path) -> Option<LinkIn> {
+    let place = link.strip_prefix(home).ok()?.to_str()?.to_owned();
+    Some([place, link.read_link().ok()?.to_str()?.to_owned()])
+}
+
+/// Links that were allowed in a home, which is still the very folder.
+fn allowed(list: &OwnList, now: &Noted) -> Vec<LinkIn> {
+    let lines = list.lines().unwrap_or_default();
+    let noted = lines.iter().filter_map(|line| serde_json::from_str::<Noted>(line).ok());
+    noted.filter(|noted| noted.is_same_home(now) && noted.folder == now.folder).flat_map(|noted| noted.links).collect()
+}
+
 /// What lies in a folder; nothing in one that is not there, and in one of somebody else that can neither be read nor written.
-fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     let may_be_written = || {
         let own = rustix::process::geteuid().as_raw();
         fs::metadata(folder).is_ok_and(|about| about.uid() == own || about.mode() & 0o022 != 0)
     };
     match fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Ok(entries) => entries.collect(),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(Vec::new()),
             io::ErrorKind::PermissionDenied if !may_be_written() => Ok(Vec::new()),
@@ -164,11 +229,12 @@ fn is_strange_to(list: &OwnList, home: &Path) -> bool {
         Some(_) => noted.store == now.store,
         None => noted.folder == now.folder,
     };
-    !noted.filter(|noted| (&noted.home, &noted.link) == (&now.home, &now.link)).any(same)
+    !noted.filter(|noted| noted.is_same_home(&now)).any(same)
 }
 
 /// Notes that a home is this user's as it is now. One that is not there is made, and so is an empty file for its store when
-/// `with_store`: before anything is in it, so that no end of the process comes between.
+/// `with_store`: before anything is in it, so that no end of the process comes between. Links that were allowed in it stay so, and no
+/// others are.
 ///
 /// # Errors
 /// What the disk says; when there is no place for the list.
@@ -177,16 +243,40 @@ pub fn note(home: &Path, with_store: bool) -> io::Result<()> {
     if with_store {
         drop(private::append(&store_in(home))?);
     }
-    let list = OwnList::named(LIST).ok_or_else(|| io::Error::other("this user has no home folder"))?;
-    note_in(&list, home)
+    note_in(&own_list()?, home)
+}
+
+/// Notes that a home is this user's as it is now, with the links in it: each is allowed as long as it leads where it does now.
+///
+/// # Errors
+/// As [`note`]; for a home with more links than are remembered.
+pub fn note_with_links(home: &Path) -> io::Result<()> {
+    private::create_folder(home)?;
+    note_with_links_in(&own_list()?, home)
+}
+
+fn own_list() -> io::Result<OwnList> {
+    OwnList::named(LIST).ok_or_else(|| io::Error::other("this user has no home folder"))
 }
 
 fn note_in(list: &OwnList, home: &Path) -> io::Result<()> {
-    let noted = Noted::from_home(home)?;
-    let line = serde_json::to_string(&noted)?;
+    let now = Noted::from_home(home)?;
+    let links = allowed(list, &now);
+    put(list, &Noted { links, ..now })
+}
+
+fn note_with_links_in(list: &OwnList, home: &Path) -> io::Result<()> {
+    let links: Vec<LinkIn> = all_links_in(home)?.iter().filter_map(|link| link_in(home, link)).collect();
+    if links.len() > MOST_LINKS {
+        return Err(io::Error::other(format!("it has more than {MOST_LINKS} links")));
+    }
+    put(list, &Noted { links, ..Noted::from_home(home)? })
+}
+
+fn put(list: &OwnList, noted: &Noted) -> io::Result<()> {
+    let line = serde_json::to_string(noted)?;
     list.change(|lines| {
-        let is_other = |old: Noted| (&old.home, &old.link) != (&noted.home, &noted.link);
-        lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(is_other));
+        lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(|old| !old.is_same_home(noted)));
         lines.drain(..lines.len().saturating_sub(MOST));
         lines.push(line);
     })
@@ -259,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join(".bench");
         let links = |home: &Path| {
-            let found = links_in(home).expect("are looked for");
+            let found = all_links_in(home).expect("are looked for");
             let inside = |path: &PathBuf| path.strip_prefix(home).expect("is below").display().to_string();
             found.iter().map(inside).collect::<Vec<_>>()
         };
@@ -274,6 +364,8 @@ mod tests {
         {
             symlink(&victim, home.join(fine)).expect("is linked");
         }
+        // an editor's mark says who writes a file, and leads nowhere
+        symlink("me@here.1:2", home.join(".#notes")).expect("is linked");
         assert!(links(&home).is_empty(), "{:?}", links(&home));
         let wrong = ["banks/.downloads", "bench.db.a.lock", "datasets/beam", "datasets/locomo/parts", "load", "runs/b"];
         for name in wrong {
@@ -282,6 +374,42 @@ mod tests {
         }
         symlink("/nowhere", home.join("runs/c")).expect("is linked");
         assert_eq!(links(&home), [&wrong[..], &["runs/c"]].concat());
+        for (name, to) in [("systems", "/nowhere"), ("other.db-wal", "/nowhere"), ("unknown", "/")] {
+            fs::remove_dir_all(home.join(name)).ok();
+            symlink(to, home.join(name)).expect("is linked");
+            assert!(links(&home).contains(&name.to_owned()), "{name}: {:?}", links(&home));
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_allowed_is_so_while_it_and_its_home_are_the_same() {
+        use std::os::unix::fs::symlink;
+        let own = tempfile::tempdir().expect("a folder");
+        let list = OwnList::in_folder(own.path(), LIST);
+        let folder = tempfile::tempdir().expect("a folder");
+        let (home, disk) = (folder.path().join(".bench"), folder.path().join("disk"));
+        for made in [&home, &disk] {
+            fs::create_dir(made).expect("is made");
+        }
+        let datasets = home.join("datasets");
+        symlink(&disk, &datasets).expect("is linked");
+        let strange = || links_strange_to(Some(&list), &home).expect("are looked for");
+        note_in(&list, &home).expect("is noted");
+        assert_eq!(strange(), std::slice::from_ref(&datasets), "the word was for the home");
+        note_with_links_in(&list, &home).expect("is noted");
+        assert!(strange().is_empty());
+        note_in(&list, &home).expect("is noted");
+        assert!(strange().is_empty(), "it stays allowed");
+        symlink(&disk, home.join("runs")).expect("is linked");
+        assert_eq!(strange(), [home.join("runs")], "another one");
+        fs::remove_file(home.join("runs")).and_then(|()| fs::remove_file(&datasets)).expect("are removed");
+        symlink(folder.path(), &datasets).expect("is linked");
+        assert_eq!(strange(), std::slice::from_ref(&datasets), "it leads elsewhere");
+        fs::remove_file(&datasets).and_then(|()| symlink(&disk, &datasets)).expect("is linked");
+        assert!(strange().is_empty());
+        fs::rename(&home, folder.path().join("moved")).and_then(|()| fs::create_dir(&home)).expect("is another");
+        symlink(&disk, &datasets).expect("is linked");
+        assert_eq!(strange(), [datasets], "another home");
     }
 
     #[test]

@@ -350,6 +350,24 @@ fn an_account_lets_through_the_parameters_that_it_lists() {
 }
 
 #[test]
+fn an_account_of_a_role_lets_through_what_is_said_under_its_name_and_takes_nothing_else_from_there() {
+    let text = "[accounts.openai]\nparameters = ['chat_template']\n\
+                [accounts.answerer]\nparameters = ['documents']\nbase_url = 'http://elsewhere/v1'\nrpm = 5\napi_key_env = 'ELSEWHERE'\n";
+    let of = |variables: &[(&str, &str)]| {
+        let settings = load(Sources { file: file(text), env: &env(variables), ..Sources::default() }).expect("valid");
+        settings.account_of(ModelRole::Answerer)
+    };
+    let (elsewhere, key) = (("ELSEWHERE", "sk-elsewhere"), ("BENCH_ANSWERER_API_KEY", "sk-own"));
+    let own = of(&[elsewhere, ("BENCH_ANSWERER_BASE_URL", "http://localhost:8000/v1")]);
+    assert_eq!((own.name.as_str(), own.base_url.as_deref()), ("answerer", Some("http://localhost:8000/v1")));
+    assert_eq!((own.parameters, own.rpm, own.key.secret().is_some()), (vec!["documents".to_owned()], None, false));
+    let of_key = of(&[elsewhere, key]);
+    assert_eq!(of_key.base_url.as_deref(), Some("https://api.openai.com/v1"));
+    assert_eq!(of_key.parameters, ["documents", "chat_template"], "it is the server of openai");
+    assert_eq!(of_key.key.secret().map(|key| key.expose_secret().to_owned()).as_deref(), Some("sk-own"));
+}
+
+#[test]
 fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
     let text = "[accounts.a]\napi_key_env = 'A_KEY'\n[accounts.b]\napi_key_file = '/keys/b'\n[accounts.c]\napi_key_file = '/keys/c'\n\
                 [accounts.d]\napi_key_env = 'D_KEY'\n[accounts.e]\nbase_url = 'http://e/v1'\n";

@@ -386,15 +386,23 @@ impl Settings {
             _ => None,
         };
         let shared = self.accounts.get(&name);
+        // what its operator lets through is said under the role's name, as messages have it; server and key are never taken from there
+        let let_through = |others: Option<&Account>| -> Vec<String> {
+            let own = self.accounts.get(role.name());
+            own.into_iter().chain(others).flat_map(|account| account.parameters.iter().cloned()).collect()
+        };
         match (own("base_url"), key) {
             (Some(Entry { value: Value::Url(url), .. }), key) => Account {
                 base_url: Some(url.clone()),
                 key: key.unwrap_or(ApiKey::None),
+                parameters: let_through(None),
                 ..Account::named(role.name().to_owned())
             },
             (_, Some(key)) => Account {
                 base_url: shared.and_then(|account| account.base_url.clone()),
                 key,
+                // it is the same server
+                parameters: let_through(shared),
                 ..Account::named(role.name().to_owned())
             },
             (_, None) => self.shared_account(name),

@@ -42,9 +42,6 @@ pub struct HttpChats {
     kept: Mutex<HashMap<Sha256Hash, String>>,
 }
 
-/// Attempts of one request.
-const ATTEMPTS: u32 = 5;
-
 impl HttpChats {
     /// The models of these accounts.
     #[must_use]
@@ -60,7 +57,7 @@ impl HttpChats {
             accept(&reply.text).map_err(|problem| Failure::transient("bad_reply", problem))?;
             Ok::<_, Failure>(reply.text)
         };
-        BackoffSettings::OUTSIDE_OF_RUNS.patiently(ATTEMPTS, |_| true, attempt).await
+        BackoffSettings::for_a_person(attempt).await
     }
 }
 

@@ -45,9 +45,6 @@ pub struct HttpEmbeddings {
     http: SharedHttp,
 }
 
-/// Attempts of one request; embedding a text twice is harmless.
-const ATTEMPTS: u32 = 5;
-
 impl HttpEmbeddings {
     /// Embeddings of the servers of these accounts.
     #[must_use]
@@ -63,7 +60,8 @@ impl Embed for HttpEmbeddings {
         let server = build_embeddings(&model.name, account, &self.http)?;
         let request = request(texts);
         let attempt = || async { server.attempt(&request, None).await.result.map_err(|error| error.failure) };
-        let reply = BackoffSettings::OUTSIDE_OF_RUNS.patiently(ATTEMPTS, |_| true, attempt).await?;
+        // embedding a text twice is harmless
+        let reply = BackoffSettings::for_a_person(attempt).await?;
         vectors(&reply.text, texts.len()).map_err(|error| Failure::permanent("embedding_shape", error))
     }
 }

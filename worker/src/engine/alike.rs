@@ -53,6 +53,11 @@ impl Alike {
         }
     }
 
+    /// Runs with tasks that were given up.
+    pub(super) fn runs(&self) -> Vec<RunNo> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+    }
+
     /// Counts those of a run from the first one again; out come the numbers that have not been told: code, first line and how many.
     pub(super) fn end(&self, run: RunNo) -> Vec<(String, String, u64)> {
         let reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&run).unwrap_or_default();
@@ -96,11 +101,15 @@ mod tests {
         assert_eq!(add(1, "system_refused", "KeyError: y"), Telling::ByItself, "another first line");
         assert_eq!(add(1, "timeout", "KeyError: x"), Telling::ByItself, "another code");
         assert_eq!(add(2, "system_refused", "KeyError: x"), Telling::ByItself, "another run");
+        let runs: std::collections::BTreeSet<RunNo> = alike.runs().into_iter().collect();
+        assert_eq!(runs, [RunNo(1), RunNo(2)].into());
         let open = ("system_refused".to_owned(), "KeyError: x".to_owned(), 12);
         assert_eq!(alike.end(RunNo(1)), [open]);
         assert!(alike.end(RunNo(1)).is_empty(), "it is told once");
         assert_eq!(add(1, "system_refused", "KeyError: x"), Telling::ByItself, "its work began again");
         assert!(alike.end(RunNo(2)).is_empty(), "few are told one by one");
+        let _ = alike.end(RunNo(1));
+        assert!(alike.runs().is_empty(), "nothing is kept of what has ended");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bench_telemetry::outage::{self, Waiting};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Shared;
+use super::{Shared, alike};
 use crate::{
     active::LostLeases,
     context::{RunContext, StopReason},
@@ -201,6 +201,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
         }
         let mut runs: BTreeSet<RunNo> = contexts.iter().map(|c| c.run_no()).collect();
         runs.extend(shared.runs.former().runs());
+        runs.extend(shared.runs.alike.runs());
         if runs.is_empty() {
             continue;
         }
@@ -215,6 +216,9 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
                 continue;
             }
         };
+        // runs that were deleted
+        let gone = runs.iter().filter(|run| states.iter().all(|(found, ..)| found != *run));
+        gone.for_each(|run| drop(shared.runs.alike.end(*run)));
         for (run, state, version) in states {
             let at_hand = contexts.iter().find(|c| c.run_no() == run);
             // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
@@ -232,8 +236,21 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             }
             if state != RunState::Running {
                 stop_former(&shared, run, state).await;
+                tell_late(&shared, run).await;
             }
         }
+    }
+}
+
+/// Says of how many tasks of a run it was not said yet that they were given up, which were so after the run was closed here.
+async fn tell_late(shared: &Shared, run: RunNo) {
+    let open = shared.runs.alike.end(run);
+    if open.is_empty() {
+        return;
+    }
+    let id = shared.tools.store.run(run).await.map_or_else(|_| run.0.to_string(), |row| row.run_id.0);
+    for (code, line, count) in open {
+        alike::say(&id, (&code, &line), count);
     }
 }
 

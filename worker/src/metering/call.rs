@@ -129,6 +129,15 @@ impl Terms {
     }
 }
 
+/// How a request for what costs nothing has ended, where its provider has answered it, with whatever.
+fn end_without_cost(outcome: &Outcome) -> Option<MeteredEnd> {
+    match outcome.ended {
+        Ended::Complete => Some(MeteredEnd::Answered { counted_here: false }),
+        Ended::Refused(status) => Some(MeteredEnd::Refused(status)),
+        _ => None,
+    }
+}
+
 /// Tokens of a reply that came whole: the provider's count, or the meter's own in its place.
 fn of_whole_reply(outcome: &Outcome) -> Option<Tokens> {
     outcome.usage.filter(|_| outcome.ended == Ended::Complete)
@@ -241,8 +250,8 @@ impl MeteredCall {
         if let Some(tokens) = of_whole_reply(outcome) {
             return self.answered(outcome, tokens, answered);
         }
-        if outcome.ended == Ended::Complete && !self.key_costs() {
-            return nothing(MeteredEnd::Answered { counted_here: false });
+        if let Some(end) = end_without_cost(outcome).filter(|_| !self.key_costs()) {
+            return nothing(end);
         }
         let seen = outcome.usage.unwrap_or_default();
         let told = outcome.doubted.unwrap_or_default();
@@ -550,6 +559,18 @@ mod tests {
             }
         }
         assert_eq!((end(true, 400, "failed"), end(false, 400, "failed")), (None, Some(MeteredEnd::Refused(400))));
+    }
+
+    #[test]
+    fn p34_a_refusal_of_what_costs_nothing_costs_nothing_whatever_its_status() {
+        for status in [400, 404, 408, 499, 500, 504, 524] {
+            let refused = outcome(Ended::Refused(status), None, None);
+            assert_eq!(end_without_cost(&refused), Some(MeteredEnd::Refused(status)));
+        }
+        let whole = outcome(Ended::Complete, None, None);
+        assert_eq!(end_without_cost(&whole), Some(MeteredEnd::Answered { counted_here: false }));
+        let cut = outcome(Ended::CutByProvider("reset".to_owned()), None, None);
+        assert_eq!(end_without_cost(&cut), None);
     }
 
     /// Told apart as answers to the runner's own calls are (ADR 0011).

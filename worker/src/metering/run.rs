@@ -17,7 +17,7 @@ use bench_models::{
     look::key_headers,
     pace::{Lane, Pace, Paced},
     prices,
-    registry::Account,
+    registry::{Account, SERVICE_TIER, TIERS_THAT_PASS},
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
@@ -316,6 +316,7 @@ impl MeteredRun {
                 shown(&asked.model)
             )));
         }
+        check_tier(asked.service_tier.as_deref(), price.as_ref(), &way.account.parameters, &way.account.name)?;
         Ok(price)
     }
 
@@ -558,15 +559,30 @@ const fn service_of(operation: Operation) -> Service {
     }
 }
 
-/// Most tokens of what comes back: of each choice of each prompt, whether or not the request sets a limit.
-fn longest_reply(asked: &Asked) -> u64 {
-    longest(asked.operation, asked.max_reply_tokens, asked.choices)
+/// Refuses a service tier that the price does not have: it would be booked at the standard one, and may cost many times that.
+fn check_tier(
+    tier: Option<&str>,
+    price: Option<&ModelPrice>,
+    let_through: &[String],
+    account: &str,
+) -> Result<(), Refusal> {
+    let is_known = tier.zip(price).is_none_or(|(tier, price)| price.knows_tier(tier));
+    if is_known || let_through.iter().any(|name| name == SERVICE_TIER) {
+        return Ok(());
+    }
+    let (name, account) = (SERVICE_TIER.to_owned(), account.to_owned());
+    Err(Refusal::UnknownParameter { name, instead: TIERS_THAT_PASS, account })
 }
 
-fn longest(operation: Operation, limit_of_all: Option<u64>, choices: u64) -> u64 {
+/// Most tokens of what comes back: of each choice of each prompt, whether or not the request sets a limit.
+fn longest_reply(asked: &Asked) -> u64 {
+    longest(asked.operation, asked.max_reply_tokens, (asked.choices, asked.thinking_tokens))
+}
+
+fn longest(operation: Operation, limit_of_all: Option<u64>, (choices, thinking): (u64, u64)) -> u64 {
     match operation {
         Operation::Embeddings | Operation::Models | Operation::CountTokens => 0,
-        _ => limit_of_all.unwrap_or_else(|| LONGEST_REPLY.saturating_mul(choices)),
+        _ => limit_of_all.unwrap_or_else(|| LONGEST_REPLY.saturating_mul(choices).saturating_add(thinking)),
     }
 }
 
@@ -586,6 +602,8 @@ fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::money::PicoUsd;
+
     use super::*;
 
     #[test]
@@ -612,11 +630,41 @@ mod tests {
 
     #[test]
     fn p10_replies_without_a_limit_are_reserved_at_the_longest_for_each_choice() {
-        assert_eq!(longest(Operation::Chat, None, 1), LONGEST_REPLY);
-        assert_eq!(longest(Operation::Chat, None, 120), 120 * LONGEST_REPLY);
-        assert_eq!(longest(Operation::Completions, None, u64::MAX), u64::MAX);
-        assert_eq!(longest(Operation::Completions, Some(700), 100), 700, "the limit is of all of them already");
-        assert_eq!(longest(Operation::Embeddings, None, 120), 0);
+        assert_eq!(longest(Operation::Chat, None, (1, 0)), LONGEST_REPLY);
+        assert_eq!(longest(Operation::Chat, None, (120, 0)), 120 * LONGEST_REPLY);
+        assert_eq!(
+            longest(Operation::Chat, None, (2, 32_768)),
+            2 * LONGEST_REPLY + 32_768,
+            "what is thought is beside it"
+        );
+        assert_eq!(longest(Operation::Completions, None, (u64::MAX, u64::MAX)), u64::MAX);
+        assert_eq!(longest(Operation::Completions, Some(700), (100, 5)), 700, "the limit is of all of them already");
+        assert_eq!(longest(Operation::Embeddings, None, (120, 0)), 0);
+    }
+
+    #[test]
+    fn p34_a_service_tier_without_a_known_price_is_refused_unless_the_operator_of_the_account_knows_it() {
+        let flat = ModelPrice::flat(PicoUsd(1), PicoUsd(2));
+        let services = BTreeMap::from([("priority".to_owned(), flat.standard)]);
+        let price = ModelPrice { services, ..flat.clone() };
+        for (tier, price, is_known) in [
+            (None, Some(&flat), true),
+            (Some("auto"), Some(&flat), true),
+            (Some("flex"), Some(&flat), true),
+            (Some("priority"), Some(&price), true),
+            (Some("fast"), Some(&price), true),
+            (Some("priority"), Some(&flat), false),
+            (Some("ultrafast"), Some(&price), false),
+            // without a price and a cap nothing of it is known, nor asked
+            (Some("ultrafast"), None, true),
+        ] {
+            assert_eq!(check_tier(tier, price, &[], "mine").is_ok(), is_known, "{tier:?}");
+            assert_eq!(check_tier(tier, price, &[SERVICE_TIER.to_owned()], "mine"), Ok(()), "{tier:?}");
+        }
+        let refused = check_tier(Some("ultrafast"), Some(&price), &[], "mine").expect_err("has no price");
+        assert!(
+            matches!(&refused, Refusal::UnknownParameter { name, account, .. } if name == SERVICE_TIER && account == "mine")
+        );
     }
 
     #[test]

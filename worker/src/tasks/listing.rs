@@ -112,7 +112,7 @@ async fn store(tools: &Tools, task: ClaimedTask, part: ListedPart) -> TaskResult
     store_facts(tools, task, step, StepFacts::Listed(Box::new(part)), Effect::Continue).await
 }
 
-/// A page, or why there is none. A system that is away is waited for.
+/// A page, or why there is none. A system that is away is waited for, for as long as the run is not stopped.
 async fn page(
     context: &RunContext,
     bank: &BankRef,
@@ -126,7 +126,7 @@ async fn page(
         Err(failure) if context.is_excused(bank, &failure) => Err(context.system_end(bank, failure)),
         Err(failure) => {
             if failure.class == FailureClass::Transient {
-                // the tries may have ended because the run does
+                // the tries, or the wait between them, may have ended because the run does
                 context.check_running()?;
             }
             debug!("bank {}: it is not known what it holds: {failure}", bank.bank_id);

@@ -120,7 +120,8 @@ pub(super) fn profile(
 ) -> CallProfile {
     let price = prices::price_at(&model.provider, &model.name, &spec.limits);
     let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
-    let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(reply);
+    let thinking = capabilities::thinking_budget_of(&model.params);
+    let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(reply).saturating_add(thinking);
     let prompt = widened(&model.name, prompt);
     let (low, expected) = past.completion;
     let expected = expected.min(output_limit);

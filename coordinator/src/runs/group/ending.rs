@@ -110,12 +110,21 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
 
 /// Prints a report of a matrix: what fits a screen, or in `full`. Its files lie in `folder`, where there are some.
 pub(crate) fn print_matrix(report: &MatrixReport, json: bool, full: bool, folder: &Path) {
-    let page = page_in(folder);
-    let options = TerminalOptions { view: out::view(), full, page: page.as_deref() };
-    match json {
-        true => out::json(report),
-        false => out::painted(&bench_report::matrix::terminal(report, options)),
+    print_report(report, json, (full, folder), bench_report::matrix::terminal);
+}
+
+/// Prints a report as JSON, or as `told` tells it to a terminal.
+fn print_report<R: serde::Serialize>(
+    report: &R,
+    json: bool,
+    (full, folder): (bool, &Path),
+    told: impl Fn(&R, TerminalOptions<'_>) -> String,
+) {
+    if json {
+        return out::json(report);
     }
+    let page = page_in(folder);
+    out::painted(&told(report, TerminalOptions { view: out::view(), full, page: page.as_deref() }));
 }
 
 /// Writes `report.json`, `report.md`, `report.html` and the plots of a matrix, and for each cell `results-c<number>.json`; the names of
@@ -182,12 +191,7 @@ pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGrou
 
 /// Prints a report of a group: what fits a screen, or in `full`. Its files lie in `folder`, where there are some.
 pub(crate) fn print(report: &RepeatsReport, json: bool, full: bool, folder: &Path) {
-    let page = page_in(folder);
-    let options = TerminalOptions { view: out::view(), full, page: page.as_deref() };
-    match json {
-        true => out::json(report),
-        false => out::painted(&rendered::terminal(report, options)),
-    }
+    print_report(report, json, (full, folder), rendered::terminal);
 }
 
 /// Writes the report of repeats in all its forms, and `questions.jsonl`: of each question its scores, their mean and deviation.

@@ -69,9 +69,12 @@ fn nothing_in_a_home_of_a_strange_folder_leads_elsewhere() {
                 assert!(refused.contains(said), "{name}, {verb:?}: '{said}' is missing in {refused}");
             }
         }
-        for verb in [["config", "show"], ["complete", "runs"]] {
+        for verb in [["config", "show"], ["complete", "runs"], ["models", "list"]] {
             let _ = bench.run(verb).expect_code(0);
         }
+        let found = bench.run(["doctor"]).expect_code(4).stdout;
+        assert!(found.contains(&format!("FAILED  home: .bench/{name} leads to ")), "{name}: {found}");
+        assert_eq!(found.contains("BENCH_DATASETS_DIR"), name.starts_with("datasets"), "{name}: {found}");
         assert!(link.is_symlink() && files(&victim) == before, "{name}");
     }
 }
@@ -82,12 +85,14 @@ fn a_home_that_is_a_link_wants_a_word_or_a_name() {
     let victim = victim(&bench);
     symlink(&victim, bench.path().join(".bench")).expect("is linked");
     let before = files(&victim);
-    for verb in [&SUBMIT[..], &["report", "--index"], &["migrate"], &["list"], &["doctor"]] {
+    for verb in [&SUBMIT[..], &["report", "--index"], &["migrate"], &["list"]] {
         let refused = bench.run(verb).expect_code(2).stderr;
         for said in [".bench leads to ", "`bench-coord config trust`", "BENCH_HOME=.bench"] {
             assert!(refused.contains(said), "{verb:?}: '{said}' is missing in {refused}");
         }
     }
+    let found = bench.run(["doctor"]).expect_code(4).stdout;
+    assert!(found.contains("FAILED  home: .bench leads to "), "{found}");
     assert_eq!(files(&victim), before);
     // a word once, and it is its user's, until it leads elsewhere
     let _ = bench.run(["config", "trust"]).expect_code(0);
@@ -116,6 +121,28 @@ fn a_home_that_is_a_link_wants_a_word_or_a_name() {
     for verb in [&SUBMIT[..], &["retry", "nightly-1"]] {
         let _ = wait(bench.command(verb).env("HOME", bench.path()).spawn().expect("starts")).expect_code(0);
     }
+}
+
+#[test]
+fn a_link_in_a_home_that_its_user_has_allowed_is_used_until_it_leads_elsewhere() {
+    let bench = Bench::new();
+    let [disk, other] = ["disk", "other"].map(|name| bench.path().join(name));
+    let runs = bench.path().join(".bench/runs");
+    for made in [&disk, &other, &bench.path().join(".bench")] {
+        fs::create_dir(made).expect("writable");
+    }
+    symlink(&disk, &runs).expect("is linked");
+    let refused = bench.run(SUBMIT).expect_code(2).stderr;
+    assert!(refused.contains("`bench-coord config trust` allows it"), "{refused}");
+    let trusted = bench.run(["config", "trust"]).expect_code(0).stderr;
+    assert!(trusted.contains(".bench/runs leads to "), "{trusted}");
+    let _ = bench.run(SUBMIT).expect_code(0);
+    assert!(disk.join("nightly-1/report.json").is_file());
+    let _ = bench.run(["list"]).expect_code(0);
+    fs::remove_file(&runs).and_then(|()| symlink(&other, &runs)).expect("is linked");
+    let refused = bench.run(["list"]).expect_code(2).stderr;
+    assert!(refused.contains(".bench/runs leads to "), "{refused}");
+    assert_eq!(fs::read_dir(&other).expect("is read").count(), 0);
 }
 
 #[test]

@@ -68,19 +68,30 @@ fn a_page_is_written_and_not_printed_in_front_of_a_person() {
     let bench = with_runs(&["before", "after"]);
     for (args, file) in [
         (&["report", "after", "--format", "html"][..], ".bench/runs/after/report.html"),
-        (&["report", "after", "--format", "html", "--baseline", "before"], ".bench/runs/after/report.html"),
+        (
+            &["report", "after", "--format", "html", "--baseline", "before"],
+            ".bench/comparisons/before@after.report.html",
+        ),
+        (
+            &["report", "after", "--format", "html", "--trace-url", "http://t/{trace_id}"],
+            ".bench/runs/after/report-with-traces.html",
+        ),
         (&["compare", "before", "after", "--format", "html"], ".bench/comparisons/before@after.html"),
     ] {
         let path = bench.path().join(file);
         let _ = fs::remove_file(&path);
         let done = on_terminal(&bench, args, &[]).expect_code(0);
-        assert_eq!(done.stdout, "", "{args:?}");
-        assert!(done.stderr.contains(&format!("page: {file}")), "{args:?}: {}", done.stderr);
+        assert_eq!(done.stdout.trim(), file, "{args:?}");
         let page = fs::read_to_string(&path).expect("a page");
         assert!(page.contains("</html>"), "{args:?}");
         let piped = bench.run(args).expect_code(0);
         assert!(piped.stdout.contains("</html>"), "a pipe gets it: {args:?}");
     }
+    let own = fs::read_to_string(bench.path().join(".bench/runs/after/report.html")).expect("a page");
+    assert!(!own.contains("against before") && !own.contains("http://t/"), "the run's own page stays as it was");
+    let _ = bench.run(["delete", "before", "--yes"]).expect_code(0);
+    let left = fs::read_dir(bench.path().join(".bench/comparisons")).expect("is there").count();
+    assert_eq!(left, 0, "pages of a deleted run go with it");
 }
 
 /// What stands at the end of a report can be typed as it stands.
@@ -128,4 +139,8 @@ fn a_baseline_is_told_in_a_line_below_the_report() {
     let done = on_terminal(&bench, &["report", "after", "--baseline", "before"], &[]).expect_code(0);
     assert!(done.stdout.contains("against before: "), "{}", done.stdout);
     assert!(done.stderr.contains("`bench-coord compare before after` shows all"), "{}", done.stderr);
+    let folder = ".bench/runs/before";
+    let done = on_terminal(&bench, &["report", "after", "--baseline", folder], &[]).expect_code(0);
+    assert!(done.stderr.contains(&format!("`bench-coord compare {folder} after`")), "{}", done.stderr);
+    let _ = bench.run(["compare", folder, "after"]).expect_code(0);
 }

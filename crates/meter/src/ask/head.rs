@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::names::{self, Unlisted};
 use crate::refusal::Rejection;
 
-/// Most members that are not listed here and are held, for its account may let them through; and bytes of the longest name of one.
+/// Most members and types of items that are not listed and are held, for its account may let them through; and bytes of the longest
+/// name of one.
 const MOST_UNLISTED: usize = 16;
 const LONGEST_UNLISTED: usize = 64;
 
@@ -23,7 +24,7 @@ macro_rules! head {
         #[derive(Debug, Default)]
         pub(super) struct Head<'a> {
             $(pub(super) $member: Raw<'a>,)+
-            /// Members that pass only where the operator of the account lets them through, each once.
+            /// Members, and types of items, that pass only where the operator of the account lets them through, each once.
             pub(super) unlisted: Vec<Unlisted>,
         }
 
@@ -59,6 +60,11 @@ head!(
     prompt,
     tools,
     functions,
+    thinking_budget,
+    input,
+    instructions,
+    messages,
+    system,
 );
 
 impl<'a> Head<'a> {
@@ -89,13 +95,27 @@ impl<'a> Head<'a> {
         refused.map_or(Ok(head), Err)
     }
 
+    /// What holds messages, items and parts, with its name.
+    pub(super) fn conversations(&self) -> impl Iterator<Item = (&'static str, &'a RawValue)> + use<'a> {
+        let held = [
+            ("input", self.input),
+            ("instructions", self.instructions),
+            ("messages", self.messages),
+            ("system", self.system),
+        ];
+        held.into_iter().filter_map(|(name, said)| Some((name, said?)))
+    }
+
     /// Keeps a member for whoever knows its account, unless there are too many for that.
-    fn note(&mut self, unlisted: Unlisted) -> Result<(), Rejection> {
+    pub(super) fn note(&mut self, unlisted: Unlisted) -> Result<(), Rejection> {
         if self.unlisted.contains(&unlisted) {
             return Ok(());
         }
-        if self.unlisted.len() >= MOST_UNLISTED || unlisted.name.len() > LONGEST_UNLISTED {
+        if unlisted.name.len() > LONGEST_UNLISTED {
             return Err(Rejection::unlisted(&unlisted.name, unlisted.instead, "NAME"));
+        }
+        if let Some(first) = self.unlisted.first().filter(|_| self.unlisted.len() >= MOST_UNLISTED) {
+            return Err(Rejection::too_many_unlisted(&first.name, MOST_UNLISTED));
         }
         self.unlisted.push(unlisted);
         Ok(())

@@ -4,7 +4,7 @@
 //! nobody here knows). Left out is what is known to be no part of a prompt: settings of the body, ids and types of messages and their
 //! parts where they are short, and the data of pictures, each of which has a number of tokens of its own.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bench_models::{
     members::each_member,
@@ -166,6 +166,19 @@ fn compact(json: &str) -> String {
     out
 }
 
+/// The begin of a text, where it is one: the data of a picture has megabytes, and its first words tell what it is. A text with an escape
+/// there is read in full.
+fn begin_of(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text = raw.get().strip_prefix('"')?;
+    let end = (0..=LONGEST_NAME.min(text.len())).rev().find(|end| text.is_char_boundary(*end))?;
+    let begin = text.get(..end)?;
+    if begin.contains('\\') {
+        return text_of(raw).map(Cow::Owned);
+    }
+    // the text may end there
+    begin.split('"').next().map(Cow::Borrowed)
+}
+
 /// A text, where it is one.
 fn text_of(raw: &RawValue) -> Option<String> {
     raw.get().starts_with('"').then(|| serde_json::from_str(raw.get()).ok()).flatten()
@@ -198,7 +211,7 @@ impl Tally {
     /// A picture's data and what stands beside it.
     fn picture(&mut self, raw: &RawValue) {
         self.counted.is_no_picture |= !is_picture(raw);
-        if text_of(raw).is_some() {
+        if raw.get().starts_with('"') {
             return;
         }
         let members = each_member(raw.get().as_bytes(), |name, value| {
@@ -449,13 +462,13 @@ fn is_elsewhere(name: &str, value: &RawValue) -> bool {
 
 /// Whether what stands in the place of a picture can be one: its data, said to be of a picture, or an address on the web.
 fn is_picture(value: &RawValue) -> bool {
-    if let Some(text) = text_of(value) {
-        return is_picture_at(&text);
+    if let Some(begin) = begin_of(value) {
+        return is_picture_at(&begin);
     }
     let mut is_one = true;
     let members = each_member(value.get().as_bytes(), |name, value| {
-        let text = text_of(value);
-        let is_said = |holds: fn(&str) -> bool| text.as_deref().map_or(value.get() == "null", holds);
+        let begin = begin_of(value);
+        let is_said = |holds: fn(&str) -> bool| begin.as_deref().map_or(value.get() == "null", holds);
         is_one &= match name.to_ascii_lowercase().as_str() {
             "url" => is_said(is_picture_at),
             // without a scheme it is base64, of the type that stands beside it

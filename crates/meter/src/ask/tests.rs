@@ -63,6 +63,8 @@ fn what_cannot_be_read_is_refused() {
         r#"{"model":"a","functions":[{"googleSearch":{}}]}"#,
         r#"{"model":"a","functions":[],"functions":[{"name":"f"}]}"#,
         r#"{"model":"a","prompt":{"id":"pmpt_1"}}"#,
+        r#"{"model":"a","service_tier":["ultrafast"]}"#,
+        r#"{"model":"a","messages":[],"messages":[]}"#,
         r#"{"model":"a"} {"#,
     ] {
         let rejection = ask("chat/completions", body).expect_err(body);
@@ -89,7 +91,9 @@ fn p34_one_model_is_asked_by_a_name_that_asks_for_nothing_else() {
     for several in [
         "openai/gpt-5-pro,openai/gpt-4o-mini",
         "gpt-4o-mini, gpt-5-pro",
-        "gpt-4o mini",
+        " gpt-4o-mini",
+        "gpt-4o-mini ",
+        "gpt-4o\tmini",
         "gpt-4o-mini\n",
         "openai/gpt-4o:online",
         "openai/gpt-4o:Online",
@@ -109,7 +113,14 @@ fn p34_one_model_is_asked_by_a_name_that_asks_for_nothing_else() {
             assert!(Asked::read(target, None, &HeaderMap::new(), body).is_err(), "{azure}");
         }
     }
-    for one in ["openai/gpt-4o:free", "claude-3-5-sonnet@20241022", "ft:gpt-4o-mini:o::1", "llama3.1:8b", "online"] {
+    for one in [
+        "openai/gpt-4o:free",
+        "claude-3-5-sonnet@20241022",
+        "ft:gpt-4o-mini:o::1",
+        "llama3.1:8b",
+        "online",
+        "Claude 3.5 Sonnet",
+    ] {
         assert!(read("/m/r/v1/chat/completions", one).is_ok(), "{one}");
     }
 }
@@ -128,6 +139,51 @@ fn p34_what_is_not_listed_is_the_affair_of_the_account() {
     assert_eq!(through(&["Models", "n_predict"]).as_deref(), Some("models"));
     assert_eq!(through(&["models"]).as_deref(), Some("n_predict"));
     assert_eq!(through(&["models", "n_predict"]), None);
+}
+
+#[test]
+fn p34_what_brings_tools_or_sounds_within_a_conversation_is_the_affair_of_the_account_too() {
+    let refused = |path: &str, body: &str, names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        ask(path, body).expect(body).check_parameters(&names, "mine").err().map(Rejection::from)
+    };
+    for (path, body, name) in [
+        ("responses", r#"{"model":"m","input":[{"type":"additional_tools","tools":[]}]}"#, "additional_tools"),
+        ("responses", r#"{"model":"m","input":[{"type":"compaction_trigger"}]}"#, "compaction_trigger"),
+        (
+            "messages",
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"tool_addition"}]}]}"#,
+            "tool_addition",
+        ),
+        ("messages", r#"{"model":"m","system":[{"type":"tool_addition"}],"messages":[]}"#, "tool_addition"),
+        ("chat/completions", r#"{"model":"m","messages":[{"content":[{"type":"input_audio"}]}]}"#, "input_audio"),
+    ] {
+        let rejection = refused(path, body, &[]).unwrap_or_else(|| panic!("passes: {body}"));
+        assert!(rejection.status.as_u16() == 400 && rejection.kept().starts_with(name), "{rejection:?}");
+        assert!(rejection.kept().contains("accounts.mine.parameters"), "{rejection:?}");
+        assert_eq!(refused(path, body, &[name]), None, "{body}");
+    }
+    for body in [
+        r#"{"model":"m","messages":[{"role":"system","tools":[{"type":"web_search"}]}]}"#,
+        r#"{"model":"m","messages":[{"content":[{"tool":{"type":"tool_definition","definition":{"type":"mcp"}}}]}]}"#,
+        r#"{"model":"m","messages":[],"messages":[{"type":"tool_addition"}]}"#,
+    ] {
+        assert!(ask("chat/completions", body).is_err(), "whoever the account is: {body}");
+    }
+}
+
+#[test]
+fn p10_what_is_thought_beside_a_reply_is_reserved_beside_its_limit() {
+    for (limits, most, thinking) in [
+        (r#""max_tokens":100,"thinking_budget":32768"#, Some(32_868), 32_768),
+        (r#""max_tokens":100,"thinking_budget":4,"n":3"#, Some(312), 12),
+        (r#""thinking_budget":4,"n":3"#, None, 12),
+        (r#""max_tokens":7,"thinking_budget":null"#, Some(7), 0),
+        (r#""max_tokens":7,"thinking_budget":99999999999999999999"#, Some(u64::MAX), u64::MAX),
+    ] {
+        let asked = chat(&format!(r#"{{"model":"m",{limits}}}"#));
+        assert_eq!((asked.max_reply_tokens, asked.thinking_tokens), (most, thinking), "{limits}");
+    }
 }
 
 #[test]
@@ -151,7 +207,7 @@ fn the_largest_limit_holds_whatever_it_is_called_and_0_is_none() {
 
 #[test]
 fn a_number_that_somebody_could_read_in_another_way_is_refused_and_named() {
-    for name in ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of"] {
+    for name in ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "thinking_budget"] {
         for value in ["\"9\"", "-1", "-0", "1e3", "7.0", "0.5", "true", "[]", "{}", "[9]"] {
             for path in ["chat/completions", "completions", "responses", "messages"] {
                 let body = format!(r#"{{"model":"m","{name}":{value}}}"#);

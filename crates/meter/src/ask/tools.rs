@@ -16,15 +16,20 @@ const NO_LIST: &str = "expected a list of objects";
 /// Begins of the types of Anthropic's tools that the client runs; a date is behind them.
 const OF_CLIENT_DATED: [&str; 4] = ["bash_", "computer_", "memory_", "text_editor_"];
 
+/// The one that has no name.
+const NAMELESS: &str = "computer_use_preview";
+
 /// What tells of a tool that the client runs. Gateways take a type away and go by what is left (`googleSearch`), so nothing else may
 /// stand beside it.
-const MEMBERS: [&str; 18] = [
+const MEMBERS: [&str; 21] = [
     "cache_control",
     "custom",
     "defer_loading",
     "description",
+    "display_height",
     "display_height_px",
     "display_number",
+    "display_width",
     "display_width_px",
     "eager_input_streaming",
     "enable_zoom",
@@ -34,10 +39,26 @@ const MEMBERS: [&str; 18] = [
     "input_schema",
     "max_characters",
     "name",
+    "output_schema",
     "parameters",
     "strict",
     "type",
 ];
+
+/// Whether a member tells of a tool that the client runs.
+fn tells(name: &str, value: &RawValue) -> bool {
+    match name {
+        // code that the provider runs at a price of its own may call it else
+        "allowed_callers" => {
+            let mut are_direct = true;
+            let listed = each_element(value, |caller| are_direct &= caller.get() == "\"direct\"");
+            listed.is_ok() && are_direct
+        }
+        // what a computer is, in a word; a container has members
+        "environment" => value.get().starts_with('"'),
+        _ => MEMBERS.contains(&name),
+    }
+}
 
 /// Refuses tools that the provider runs, among those of a member of the body.
 pub(super) fn check(member: &'static str, tools: Raw<'_>) -> Result<(), Rejection> {
@@ -53,6 +74,11 @@ pub(super) fn check(member: &'static str, tools: Raw<'_>) -> Result<(), Rejectio
     refused.map_or(Ok(()), Err)
 }
 
+/// Refuses a tool that the provider runs, within a member of the body.
+pub(super) fn check_one(member: &'static str, tool: &RawValue) -> Result<(), Rejection> {
+    check_tool(tool).map_err(|why| Rejection::unreadable(Some(member), format!("{member}: {why}")))
+}
+
 /// What is wrong with a tool.
 fn check_tool(tool: &RawValue) -> Result<(), String> {
     let (mut types, mut said, mut is_named, mut foreign) = (0_u32, None, false, None);
@@ -62,7 +88,7 @@ fn check_tool(tool: &RawValue) -> Result<(), String> {
             said = Some(value);
         } else if value.get() != "null" {
             is_named |= matches!(name, "custom" | "function" | "name");
-            if !MEMBERS.contains(&name) {
+            if !tells(name, value) {
                 foreign.get_or_insert_with(|| name.to_owned());
             }
         }
@@ -75,17 +101,21 @@ fn check_tool(tool: &RawValue) -> Result<(), String> {
         Some(kind) => serde_json::from_str(kind.get()).map_err(|_| "the type of each must be a text")?,
         None => "custom".to_owned(),
     };
-    let run_by = |what: &str| {
-        let shown: String = what.chars().filter(|c| !c.is_control()).take(40).collect();
-        format!(
-            "'{shown}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of the \
-             types function and custom, and Anthropic's that the client runs, with nothing beside what tells of them: leave it out"
-        )
-    };
+    let shown = |what: &str| what.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
     match foreign {
-        _ if !is_of_client(&kind) => Err(run_by(&kind)),
-        Some(foreign) => Err(run_by(&foreign)),
-        None if !is_named => Err("each needs a name, or what its type is called with one in it".to_owned()),
+        _ if !is_of_client(&kind) => Err(format!(
+            "'{}' is run by the provider at a price that no count of tokens tells; through the meter a request has tools of the types \
+             function and custom, and Anthropic's that the client runs: leave it out",
+            shown(&kind)
+        )),
+        Some(foreign) => Err(format!(
+            "'{}' beside a tool is not known here; gateways take a type away and go by what is left, so that a tool has nothing beside \
+             what is known to tell of it: leave it out",
+            shown(&foreign)
+        )),
+        None if !is_named && kind != NAMELESS => {
+            Err("each needs a name, or what its type is called with one in it".to_owned())
+        }
         None => Ok(()),
     }
 }
@@ -163,10 +193,13 @@ mod tests {
             (r#"[{"name":"f","description":"x"},{"name":"g","code_execution":{}}]"#, "code_execution"),
             (r#"[{"type":"computer_20250124","name":"computer","urlContext":{}}]"#, "urlContext"),
             (r#"[{"name":"f","Name":"g"}]"#, "Name"),
+            (r#"[{"name":"f","allowed_callers":["direct","code_execution_20250825"]}]"#, "allowed_callers"),
+            (r#"[{"name":"f","allowed_callers":"direct"}]"#, "allowed_callers"),
+            (r#"[{"name":"f","environment":{"type":"container_auto"}}]"#, "environment"),
             (r#"[{"type":"function","name":"f","server_url":"https://evil.example"}]"#, "server_url"),
         ] {
             let said = refused(tools).unwrap_or_else(|| panic!("passes: {tools}"));
-            assert!(said.starts_with(&format!("tools: '{name}' is run by the provider")), "{said}");
+            assert!(said.starts_with(&format!("tools: '{name}' beside a tool is not known here")), "{said}");
         }
     }
 
@@ -182,6 +215,9 @@ mod tests {
             r#"[{"type":"custom","name":"g","format":{"type":"text"},"cache_control":{"type":"ephemeral"}}]"#,
             r#"[{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]"#,
             r#"[{"type":"computer_20250124","name":"c"},{"type":"memory_20250818","name":"memory"}]"#,
+            r#"[{"name":"f","allowed_callers":["direct"],"output_schema":{"type":"object"}}]"#,
+            r#"[{"type":"function","name":"f","allowed_callers":null}]"#,
+            r#"[{"type":"computer_use_preview","display_width":1024,"display_height":768,"environment":"browser"}]"#,
         ] {
             assert_eq!(refused(tools), None, "{tools}");
         }

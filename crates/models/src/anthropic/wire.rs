@@ -112,7 +112,8 @@ struct Usage {
     cache_creation: Option<CacheCreation>,
     output_tokens: u64,
     service_tier: Option<String>,
-    /// The calls that were made for the reply, this one among them, where it took more than one: what stands above is of the last alone.
+    /// The calls that were made for the reply, where it took more than one: what stands above leaves out those that summed up what was
+    /// said before.
     iterations: Value,
 }
 
@@ -123,30 +124,31 @@ struct CacheCreation {
 }
 
 impl Usage {
-    /// Tokens of a kind: of all calls, where they are told and come to more than those of the last.
-    fn of_all(&self, kind: &str, of_last: u64) -> u64 {
-        let told = self.iterations.as_array().into_iter().flatten().filter_map(|call| call.get(kind)?.as_u64());
-        told.fold(0, u64::saturating_add).max(of_last)
+    /// Tokens of a kind, by where a call tells them: of all calls, where they are told and come to more than what stands above.
+    fn of_all(&self, at: &str, above: u64) -> u64 {
+        let told = self.iterations.as_array().into_iter().flatten().filter_map(|call| call.pointer(at)?.as_u64());
+        told.fold(0, u64::saturating_add).max(above)
     }
 
     fn written(&self) -> u64 {
-        self.of_all("cache_creation_input_tokens", self.cache_creation_input_tokens.unwrap_or(0))
+        self.of_all("/cache_creation_input_tokens", self.cache_creation_input_tokens.unwrap_or(0))
     }
 
     fn written_1h(&self) -> u64 {
-        self.cache_creation.as_ref().map_or(0, |written| written.ephemeral_1h_input_tokens).min(self.written())
+        let above = self.cache_creation.as_ref().map_or(0, |written| written.ephemeral_1h_input_tokens);
+        self.of_all("/cache_creation/ephemeral_1h_input_tokens", above).min(self.written())
     }
 
     fn read(&self) -> u64 {
-        self.of_all("cache_read_input_tokens", self.cache_read_input_tokens.unwrap_or(0))
+        self.of_all("/cache_read_input_tokens", self.cache_read_input_tokens.unwrap_or(0))
     }
 
     fn prompt(&self) -> u64 {
-        self.of_all("input_tokens", self.input_tokens).saturating_add(self.written()).saturating_add(self.read())
+        self.of_all("/input_tokens", self.input_tokens).saturating_add(self.written()).saturating_add(self.read())
     }
 
     fn completion(&self) -> u64 {
-        self.of_all("output_tokens", self.output_tokens)
+        self.of_all("/output_tokens", self.output_tokens)
     }
 }
 
@@ -250,6 +252,10 @@ mod tests {
         for nothing in [json!(null), json!([]), json!([last]), json!([7, {"input_tokens": -1}]), json!("none")] {
             assert_eq!(used(nothing.clone()), (Some(15), Some(3), 5, 0), "{nothing}");
         }
+        let for_an_hour = json!({"cache_creation_input_tokens": 9, "cache_creation": {"ephemeral_1h_input_tokens": 8}});
+        let usage = json!({"input_tokens": 10, "output_tokens": 3, "iterations": [for_an_hour, for_an_hour]});
+        let reply = read(json!({"type": "message", "content": [], "usage": usage})).expect("a reply");
+        assert_eq!((reply.cache_write_tokens, reply.cache_write_1h_tokens), (2, 16));
     }
 
     #[test]

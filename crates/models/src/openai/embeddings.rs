@@ -7,10 +7,9 @@ use async_openai::config::Config;
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bench_proto::{failure::Failure, trace::StepTrace};
-use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{Endpoint, Scheme, SharedHttp, checked_url, exchange::Exchange, wire::count};
+use super::{Endpoint, ModelServer, SharedHttp, checked_url, exchange::Exchange, wire::count};
 use crate::{
     Attempt, ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, classify, classify::Transport,
     tokens::Encoding,
@@ -139,18 +138,12 @@ impl WireReply {
 }
 
 impl OpenAiEmbeddings {
-    /// A model behind a base URL of either scheme, as for chat models.
+    /// A model of a server of either scheme, as for chat models.
     ///
     /// # Errors
     /// When the base URL or the key cannot be used.
-    pub fn with_scheme(
-        scheme: Scheme,
-        base_url: &str,
-        key: Option<&SecretString>,
-        model: &str,
-        http: &SharedHttp,
-    ) -> Result<Self, Failure> {
-        let endpoint = Endpoint::new(checked_url(base_url)?.as_str(), key, scheme, model)?;
+    pub fn at(server: ModelServer<'_>, model: &str, http: &SharedHttp) -> Result<Self, Failure> {
+        let endpoint = Endpoint::new(server, model)?;
         let mut url = checked_url(&endpoint.url("/embeddings"))?;
         if !endpoint.query().is_empty() {
             url.query_pairs_mut().extend_pairs(endpoint.query());
@@ -210,6 +203,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::openai::Scheme;
 
     fn read(value: serde_json::Value, texts: usize) -> Result<ChatReply, String> {
         serde_json::from_value::<WireReply>(value).map_err(|error| error.to_string())?.into_reply(texts)
@@ -255,8 +249,8 @@ mod tests {
     #[test]
     fn texts_are_counted_without_anything_around_them() {
         let http = SharedHttp::new(Default::default()).expect("a client");
-        let model =
-            OpenAiEmbeddings::with_scheme(Scheme::OpenAi, "http://localhost/v1", None, "text-embedding-3-small", &http);
+        let server = ModelServer { scheme: Scheme::OpenAi, base_url: "http://localhost/v1", key: None };
+        let model = OpenAiEmbeddings::at(server, "text-embedding-3-small", &http);
         let texts = ["hello world".to_owned(), "hello".to_owned()];
         assert_eq!(model.expect("builds").prompt_tokens(Encoding::Cl100k, &request(&texts)), 3);
     }

@@ -173,13 +173,14 @@ async fn each_header_is_sent_once_by_every_provider() {
         let (address, heard) = hear_one().await;
         let http = SharedHttp::new(HttpSettings::default()).expect("a client");
         let url = format!("http://{address}/v1");
+        let at = |scheme| ModelServer { scheme, base_url: &url, key: Some(&key) };
         let model: Box<dyn ChatModel> = match name {
             "anthropic" => Box::new(AnthropicChat::new(&url, Some(&key), "m", &http).expect("builds")),
             "embeddings" => {
-                let of = embeddings::OpenAiEmbeddings::with_scheme(Scheme::OpenAi, &url, Some(&key), "m", &http);
+                let of = embeddings::OpenAiEmbeddings::at(at(Scheme::OpenAi), "m", &http);
                 Box::new(of.expect("builds"))
             }
-            "azure" => Box::new(OpenAiChat::with_scheme(Scheme::Azure, &url, Some(&key), "m", &http).expect("builds")),
+            "azure" => Box::new(OpenAiChat::at(at(Scheme::Azure), "m", &http).expect("builds")),
             _ => Box::new(OpenAiChat::new(&url, Some(&key), "m", &http).expect("builds")),
         };
         let _ = model.attempt(&request(), None).await;
@@ -296,7 +297,10 @@ async fn what_azure_refuses_may_have_been_billed_unless_it_says_that_nothing_was
     .await;
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let (url, key) = (format!("http://{}/v1", server.address), SecretString::from(KEY));
-    let of = |scheme| OpenAiChat::with_scheme(scheme, &url, Some(&key), "gpt-4o", &http).expect("builds");
+    let of = |scheme| {
+        let server = ModelServer { scheme, base_url: &url, key: Some(&key) };
+        OpenAiChat::at(server, "gpt-4o", &http).expect("builds")
+    };
     let (azure, openai) = (of(Scheme::Azure), of(Scheme::OpenAi));
     for (on_azure, elsewhere) in [(true, false), (true, true), (true, true), (true, false), (false, false)] {
         let [of_azure, of_openai] =

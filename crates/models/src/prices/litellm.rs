@@ -27,13 +27,16 @@ const PICO: f64 = 1e12;
 const MOST_NAMED: usize = 12;
 const BY_HAND: &str = "give its price with --price";
 
+/// The field of what a picture in a reply costs.
+const PER_PICTURE: &str = "output_cost_per_image";
+
 /// Fields of what a model costs beside its tokens, whatever it is asked. Others are of what it does when it is asked for that: a model
 /// that can search (`search_context_cost_per_query`) has a line, for no request has it search.
 const FEES: [(&str, &str); 4] = [
     ("input_cost_per_request", "each request costs something beside its tokens"),
     ("output_cost_per_request", "each request costs something beside its tokens"),
     ("input_cost_per_query", "each request costs something beside its tokens"),
-    ("output_cost_per_image", "it answers in pictures, which have a price of their own"),
+    (PER_PICTURE, "it answers in pictures, which have a price of their own"),
 ];
 
 /// Parts of the names of models that search, or have others work, for each request at a price of its own.
@@ -181,6 +184,12 @@ fn kind_of(entry: &Map<String, Value>) -> Option<ModelKind> {
     }
 }
 
+/// Whether the table says that a model answers in texts, and in nothing else.
+fn answers_in_text_alone(entry: &Map<String, Value>) -> bool {
+    let said = entry.get("supported_output_modalities").and_then(Value::as_array);
+    said.is_some_and(|kinds| !kinds.is_empty() && kinds.iter().all(|kind| kind.as_str() == Some("text")))
+}
+
 /// What a model costs beside its tokens.
 fn fee_of(name: &str, provider: &str, entry: &Map<String, Value>) -> Option<&'static str> {
     let costs = |field: &str| match entry.get(field) {
@@ -188,7 +197,10 @@ fn fee_of(name: &str, provider: &str, entry: &Map<String, Value>) -> Option<&'st
         // what is no number costs what nobody knows
         Some(value) => value.as_f64() != Some(0.0),
     };
-    let fee = FEES.iter().find(|(field, _)| costs(field)).map(|(_, why)| *why);
+    // a price of pictures stands beside models that make none too
+    let may_paint = !answers_in_text_alone(entry);
+    let counts = |field: &str| costs(field) && (field != PER_PICTURE || may_paint);
+    let fee = FEES.iter().find(|(field, _)| counts(field)).map(|(_, why)| *why);
     let name = name.to_ascii_lowercase();
     let searches = provider == SEARCHES || SEARCHING.iter().any(|part| name.contains(part));
     fee.or_else(|| searches.then_some("each request searches, at a price beside its tokens"))
@@ -197,8 +209,11 @@ fn fee_of(name: &str, provider: &str, entry: &Map<String, Value>) -> Option<&'st
 fn model_of(kind: ModelKind, provider: &str, entry: &Map<String, Value>) -> Result<PricedModel, String> {
     let standard = tier(entry, kind, "")?.ok_or("it has no price of a prompt's tokens")?;
     let mut services = BTreeMap::new();
-    for service in ["flex", "priority"] {
-        services.extend(tier(entry, kind, &format!("_{service}"))?.map(|tier| (service.to_owned(), tier)));
+    for service in services_of(entry, kind) {
+        // a tier without a price that can be believed is not known, and nobody is asked in it
+        if let Ok(Some(tier)) = tier(entry, kind, &format!("_{service}")) {
+            services.insert(service.to_owned(), tier);
+        }
     }
     let tokens = |field: &str| entry.get(field).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
     let supported = entry.iter().filter(|(_, value)| value.as_bool() == Some(true));
@@ -210,6 +225,17 @@ fn model_of(kind: ModelKind, provider: &str, entry: &Map<String, Value>) -> Resu
         supports: supported.filter_map(|(field, _)| Some(field.strip_prefix("supports_")?.to_owned())).collect(),
         date: None,
         price: ModelPrice { standard, services, batch_percent: batch_percent(entry) },
+    })
+}
+
+/// The service tiers of which a model has prices: all that the table names, in one word. Batches are no tier of a request.
+fn services_of(entry: &Map<String, Value>, kind: ModelKind) -> impl Iterator<Item = &str> {
+    let named = entry.keys().filter_map(|field| field.strip_prefix("input_cost_per_token_"));
+    let is_word = |name: &&str| *name != "batches" && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    // another word may be of a kind of token, which has no price of a reply
+    named.filter(is_word).filter(move |name| {
+        let has_reply = entry.get(&format!("output_cost_per_token_{name}")).is_some_and(|price| !price.is_null());
+        has_reply || kind == ModelKind::Embedding
     })
 }
 
@@ -375,13 +401,42 @@ mod tests {
             "gpt-of-requests": of("openai", json!({"input_cost_per_request": 0.005})),
             "gpt-of-queries": of("openai", json!({"input_cost_per_query": "0.005"})),
             "gpt-of-pictures": of("openai", json!({"output_cost_per_image": 0.04})),
+            "gpt-of-both": of("openai", json!({"output_cost_per_image": 0.04, "supported_output_modalities": ["text", "image"]})),
+            "gpt-of-nothing": of("openai", json!({"output_cost_per_image": 0.04, "supported_output_modalities": []})),
+            "gpt-of-texts": of("openai", json!({"output_cost_per_image": 0.04, "supported_output_modalities": ["text"]})),
             "perplexity/r1-1776": of("perplexity", json!({})),
             "perplexity/sonar-pro": of("perplexity", queries),
         });
         let read = read_all(&models, &["openai", "perplexity"]).expect("reads");
-        assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["gpt-4o", "gpt-none"]);
-        assert_eq!(read.left_out.len(), 8, "{:?}", read.left_out);
+        let names: Vec<&str> = read.table.models().map(|(name, _)| name).collect();
+        assert_eq!(names, ["gpt-4o", "gpt-none", "gpt-of-texts"]);
+        assert_eq!(read.left_out.len(), 10, "{:?}", read.left_out);
         assert!(read.left_out.iter().all(|(_, why)| why.contains("--price")), "{:?}", read.left_out);
+    }
+
+    #[test]
+    fn p34_the_prices_of_all_service_tiers_are_read_whatever_they_are_called() {
+        let models = json!({"m": {"litellm_provider": "one", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 5e-06,
+            "input_cost_per_token_flex": 5e-07, "output_cost_per_token_flex": 2.5e-06,
+            "input_cost_per_token_priority": 2e-06, "output_cost_per_token_priority": 1e-05,
+            "input_cost_per_token_ultrafast": 6e-06, "output_cost_per_token_ultrafast": 3e-05,
+            "cache_read_input_token_cost_ultrafast": 6e-07,
+            "input_cost_per_token_batches": 5e-07, "output_cost_per_token_batches": 2.5e-06,
+            "input_cost_per_token_above_200k_tokens": 2e-06, "output_cost_per_token_above_200k_tokens": 1e-05,
+            "input_cost_per_token_above_200k_tokens_ultrafast": 1.2e-05, "output_cost_per_token_above_200k_tokens_ultrafast": 6e-05,
+            "input_cost_per_token_decisions": 1e-06, "output_cost_per_token_decisions": 0.0,
+            "input_cost_per_token_odd": 1e-06, "input_cost_per_token_cache_hit": 1e-07}});
+        let table = read_all(&models, &["one"]).expect("reads").table;
+        let price = &table.model("m").expect("is there").price;
+        assert_eq!(price.services.keys().map(String::as_str).collect::<Vec<_>>(), ["flex", "priority", "ultrafast"]);
+        let ultrafast = price.services["ultrafast"];
+        let rates = ultrafast.rates;
+        assert_eq!((rates.input.0, rates.output.0, rates.cached_input.0), (6_000_000, 30_000_000, 600_000));
+        let long = ultrafast.long.expect("has one");
+        assert_eq!((long.above, long.rates.input.0, long.rates.output.0), (200_000, 12_000_000, 60_000_000));
+        assert!(price.knows_tier("ultrafast"));
+        let again = PriceTable::read(&table.to_file(None).expect("is JSON")).expect("is a price file");
+        assert_eq!(again.price("m"), Some(price));
     }
 
     #[test]

@@ -334,7 +334,8 @@ impl ArchivePlace {
         match folder.make_way(name).map_err(|e| self.unwritable(name, &e))? {
             None => Ok(()),
             Some(link) => Err(ArchiveError::Link(format!(
-                "{} is a link, and nothing is archived through one: put a folder in its place, or name the archive that it leads to",
+                "{} is a link, which may have come with the archive, and nothing is archived through one: mount the disk that it leads to \
+                 there (a bind mount), or make the archive on that disk",
                 link.display()
             ))),
         }

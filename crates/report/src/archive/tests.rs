@@ -381,6 +381,7 @@ async fn nothing_is_archived_through_a_link_within_the_archive() {
             let refused = push(&place, &entry, &files.files).await.expect_err("leads elsewhere");
             let named = refused.to_string().starts_with(&link.display().to_string());
             assert!(matches!(refused, ArchiveError::Link(_)) && named, "{linked}: {refused}");
+            assert!(refused.to_string().contains("mount the disk"), "{refused}");
         }
         assert_eq!(std::fs::read_dir(elsewhere.path()).expect("is read").count(), 0, "{linked}");
     }

@@ -20,6 +20,7 @@ use super::{
     MOST_QUESTIONS, Page,
     beside::{Beside, EvidenceBy, Piece, evidence_by, missed},
 };
+use crate::comparison::told_name;
 
 /// What the script reads.
 #[derive(Serialize)]
@@ -29,10 +30,10 @@ pub(super) struct Data<'a> {
     run: Option<&'a str>,
     /// What the run is called where it stands beside another; "this run" without it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    name: Option<String>,
     /// The run that it is held against, by its name or its id.
     #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<&'a str>,
+    baseline: Option<String>,
     /// Questions are shown open.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
@@ -172,7 +173,7 @@ impl<'a> Data<'a> {
             flips.iter().map(|flip| (flip.question_id.as_str(), flip.direction.as_str())).collect();
         let mut data = Self {
             run: Some(&summary.run.id),
-            baseline: page.comparison.map(|comparison| comparison.a.called()),
+            baseline: page.comparison.map(|comparison| comparison.a.called().to_owned()),
             trace_url: page.trace_url,
             prompts: known_prompts(summary),
             ..Self::without_questions(&summary.headline.metric, scale)
@@ -186,9 +187,14 @@ impl<'a> Data<'a> {
 
     /// Of a comparison, whose flips are the questions: they are shown open.
     pub(super) fn of_comparison(comparison: &'a Comparison) -> Self {
+        let runs @ [a, b] = [&comparison.a, &comparison.b];
+        let [baseline, name] = match a.called() == b.called() {
+            true => runs.map(told_name),
+            false => runs.map(|run| run.called().to_owned()),
+        };
         Self {
-            name: Some(comparison.b.called()),
-            baseline: Some(comparison.a.called()),
+            name: Some(name),
+            baseline: Some(baseline),
             open: true,
             ..Self::without_questions(&comparison.metric, comparison.scale())
         }

@@ -145,6 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn two_runs_of_one_name_are_told_apart_at_each_flip() {
+        let mut comparison = comparison("q1");
+        comparison.a.name = Some("nightly".to_owned());
+        comparison.b.name.clone_from(&comparison.a.name);
+        let html = super::flips(FlipsPage { comparison: &comparison, flips: &[], is_stored: true }).expect("renders");
+        assert!(html.contains("nightly (before)\"") && html.contains("nightly (after)\""), "{html}");
+    }
+
+    #[test]
     fn a_page_names_all_judges_of_a_panel() {
         let mut comparison = comparison("q1");
         comparison.b.judges = ["openai:one", "anthropic:two"].map(str::to_owned).to_vec();

@@ -9,6 +9,7 @@ use bench_proto::{
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     blocks::Block,
+    comparison::told_name,
     document::{document, having_it, judged_by},
     error::RenderError,
     figures::{count, counted, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
@@ -266,7 +267,7 @@ fn plots(page: &Page<'_>) -> Vec<(String, String)> {
         let paired = &comparison.paired;
         let title = format!(
             "against {}: {}, {} points, 95 % interval {} (band: tolerance)",
-            comparison.a.called(),
+            told_name(&comparison.a),
             comparison.word(),
             points(paired.difference),
             points_interval(paired.ci95.as_ref())

@@ -303,11 +303,13 @@ fn filling(summary: &Summary) -> Option<String> {
     (work >= WORTH_TELLING || calls > 0).then(|| parts.join(", "))
 }
 
-/// A line for each category, `room` of them at most. In fewer columns its bar is shorter, and goes before a figure does.
+/// A line for each category, `room` of them at most. In fewer columns its bar is shorter, and goes before a figure does. There are none
+/// where nothing was scored.
 fn categories(summary: &Summary, room: usize, columns: usize) -> Vec<String> {
     let all = summary.scores.first().map(|score| &score.by_category[..]).unwrap_or_default();
     let shown = if all.len() > room { room.saturating_sub(1) } else { all.len() };
-    if shown == 0 {
+    let is_scored = summary.headline.value.is_some() && all.iter().any(|of| of.n > 0);
+    if shown == 0 || !is_scored {
         return Vec::new();
     }
     let shown_all = &all[..shown];
@@ -413,7 +415,7 @@ fn cause(summary: &Summary) -> Option<String> {
     Some(format!("Of {} that did not pass, {} {words}.", counted(failed, "question"), count(most)))
 }
 
-/// What most of the questions that ended in an error were told.
+/// The code in which most of the questions ended that ended in an error, and what was told most often with it.
 fn errors(summary: &Summary) -> Option<String> {
     // of equals the first
     let (code, n) = summary.errors.iter().rev().max_by_key(|(_, n)| **n)?;
@@ -570,6 +572,29 @@ mod tests {
         summary.run.reasons = vec![words.repeat(3); 3];
         let page = render(&summary, TerminalOptions::default());
         assert!(page.lines().count() <= MOST_LINES, "{page}");
+    }
+
+    #[test]
+    fn where_nothing_was_scored_why_takes_the_place_of_categories() {
+        let mut summary = golden::report();
+        summary.run.verdict = Verdict::Invalid;
+        let words = (0..20).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
+        summary.errors = [("system_refused".to_owned(), summary.outcomes.sample)].into();
+        summary.error_examples = [("system_refused".to_owned(), words.clone())].into();
+        let category = summary.scores[0].by_category[0].clone();
+        summary.scores[0].by_category = vec![category; 12];
+        assert!(!categories(&summary, 12, WIDTH).is_empty());
+        let mut without = summary.clone();
+        (without.headline.value, without.headline.ci95) = (None, None);
+        let mut of_none = summary;
+        of_none.scores[0].by_category.iter_mut().for_each(|of| (of.n, of.value, of.ci95) = (0, None, None));
+        for summary in [without, of_none] {
+            let page = render(&summary, TerminalOptions::default());
+            let name = &summary.scores[0].by_category[0].category;
+            let said = page.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(&words) && !page.contains(name.as_str()), "{page}");
+            assert!(page.lines().count() <= MOST_LINES, "{page}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use uuid::Uuid;
 
 pub use self::backup::{Copied, back_up};
 use self::{conn::SqliteConn, writer::Writer};
@@ -264,19 +265,21 @@ fn prepare_place(path: &Path, access: Access) -> StoreResult<std::fs::Metadata> 
     private(std::fs::OpenOptions::new().append(true).create(true))
         .open(path)
         .map_err(|e| refused("the file cannot be written".to_owned(), e))?;
-    // the write-ahead log is a second file beside it; whoever made the folder can know the name, and nothing is written through a link
-    let probe = folder.join(format!(".bench-probe-{}", std::process::id()));
-    let make = || std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
-    let made = match make() {
-        // left behind by one that was killed, or put there
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => std::fs::remove_file(&probe).and_then(|()| make()),
-        made => made,
-    };
-    let probed = made
+    // the write-ahead log is a second file beside it; nobody knows the name before, or has it at the same time, and nothing is written
+    // through a link
+    let probe = folder.join(format!(".bench-probe-{}", Uuid::new_v4().simple()));
+    let probed = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&probe)
         .and_then(|made| made.metadata())
         .map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
-    std::fs::remove_file(&probe).map_err(|e| refused(format!("a file in {place} cannot be removed"), e))?;
-    Ok(probed)
+    match std::fs::remove_file(&probe) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(refused(format!("a file in {place} cannot be removed"), error))
+        }
+        Ok(()) | Err(_) => Ok(probed),
+    }
 }
 
 /// What to do where a place cannot be written: what begins can begin elsewhere, what is there is elsewhere as a copy alone.

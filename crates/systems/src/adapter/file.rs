@@ -15,7 +15,7 @@ use super::{
     items::{ITEM_VARS, REPLACED_VARS},
     mistakes::{check_fields, check_name, check_ready, check_whole},
     path::Path,
-    places,
+    places::{self, MADE_OF},
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
     time,
@@ -369,7 +369,19 @@ fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, 
 /// How the system's own ids are looked up.
 fn compile_places(spec: &AdapterSpec, timeout: Duration) -> Result<Option<(Call, places::Paths)>, String> {
     let calls = spec.recall.iter().chain(&spec.recall_also).chain(&spec.list);
-    match (&spec.places, calls.flat_map(|call| &call.hits).any(|hits| hits.made_of.is_some())) {
+    let mut made_of = calls.flat_map(|call| &call.hits).filter(|hits| hits.made_of.is_some()).peekable();
+    let is_used = made_of.peek().is_some();
+    let of_the_file = |hits: &HitsSpec| {
+        [("details", &hits.details), ("details_of_reply", &hits.details_of_reply)]
+            .into_iter()
+            .find_map(|(list, named)| named.contains_key(MADE_OF).then_some(list))
+    };
+    if let Some(list) = made_of.find_map(of_the_file) {
+        return Err(format!(
+            "hits.{list}.{MADE_OF}: the detail of this name has what `{MADE_OF}` says besides the first: give yours another one"
+        ));
+    }
+    match (&spec.places, is_used) {
         (Some(places), true) => {
             let call = compile_call("places.call", &places.call, BANK_VARS, timeout)?;
             Ok(Some((call, places::Paths::new(places))))
@@ -566,6 +578,20 @@ reset: {request: 'DELETE /users/{bank}'}
         let spec = parse(&SMALL.replace(hits, &format!("{hits}, details: {{rank: bm25}}"))).expect("reads");
         assert!(spec.recall.as_ref().is_some_and(|recall| !recall.hits[0].details.is_empty()));
         assert_eq!(fingerprint(&spec), fingerprint(&parse(SMALL).expect("reads")));
+    }
+
+    #[test]
+    fn what_a_hit_was_made_of_has_a_detail_of_its_own_name() {
+        let hits = |more: &str| {
+            let places = "places: {call: {request: GET /all}, list: '', id: uuid, is: name}";
+            let hits = format!("hits: [{{list: results, text: memory, id: id, made_of: of{more}}}]");
+            format!("{}{places}\n", SMALL.replace("hits: [{list: results, text: memory, id: id}]", &hits))
+        };
+        assert!(compile(&parse(&hits(", details: {of: of}")).expect("reads")).is_ok());
+        for list in ["details", "details_of_reply"] {
+            let said = error(&hits(&format!(", {list}: {{made_of: of}}")));
+            assert!(said.starts_with(&format!("hits.{list}.made_of: ")), "{said}");
+        }
     }
 
     #[test]

@@ -45,6 +45,13 @@ impl Given {
         Self::where_set(url.into(), key.into(), more, &|name| std::env::var_os(name).is_some())
     }
 
+    /// What a metered run will be given, for who looks before there is a meter: the names are known, the address is nobody's. Nothing
+    /// for a run that is not metered; `more` are its variables beside the usual ones.
+    #[must_use]
+    pub fn before_the_meter(more: Option<&BTreeMap<String, String>>) -> Self {
+        more.map_or_else(Self::default, |more| Self::new("http://127.0.0.1:9", "none-yet", more))
+    }
+
     fn where_set(url: String, key: String, more: &BTreeMap<String, String>, is_set: &dyn Fn(&str) -> bool) -> Self {
         let shipped = SHIPPED.iter().filter(|(switch, ..)| is_set(switch)).map(|(_, name, text)| (name, text));
         let known = USUAL.iter().map(|(name, text)| (name, text)).chain(shipped);
@@ -139,6 +146,9 @@ mod tests {
         let usual = given.usual(None);
         assert!(!usual.contains_key("HEBB_EMBEDDINGS_URL") && usual.contains_key("OPENAI_API_KEY"));
         assert!(!usual.contains_key("MINE"), "a file has to name it");
+        let before = Given::before_the_meter(Some(&more)).of_bank(None);
+        assert_eq!((before["MY_KEY"].as_str(), before.contains_key("OPENAI_API_KEY")), ("none-yet", true));
+        assert!(Given::before_the_meter(None).is_empty());
         assert!(Given::default().is_empty() && Given::default().of_bank(Some("bench-1-g1")).is_empty());
     }
 

@@ -36,8 +36,9 @@ pub(super) struct BankIndex {
     parts: HashMap<String, String, RandomState>,
     /// Ids by what a text hashes to: the texts themselves are in the bank.
     id_of: HashMap<TextKey, String, RandomState>,
-    /// Hashes texts, in a way that no memory system knows.
-    hasher: quality::RandomState,
+    /// Hash texts, in a way that no memory system knows, each by a seed of its own: texts that one takes for the same are two for
+    /// the other.
+    hashers: [quality::RandomState; 2],
 }
 
 /// What an id of the dataset is.
@@ -108,7 +109,7 @@ impl BankIndex {
     }
 
     fn key(&self, text: &str) -> TextKey {
-        [0_u8, 1].map(|salt| self.hasher.hash_one((salt, text)))
+        self.hashers.each_ref().map(|hasher| hasher.hash_one(text))
     }
 
     /// The hit number `at` (from 0) of a recall, placed among what was stored. What is not known keeps the system's own id.
@@ -172,6 +173,11 @@ impl BankIndex {
     /// The dataset's id of what may be a part, or what it was a part of by its name.
     fn dataset_id<'a>(&'a self, id: &'a str) -> &'a str {
         if self.session_of.contains_key(id) { id } else { self.whole(id) }
+    }
+
+    /// Whether it is the dataset's id of something, or of a part of it.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.find(id).is_some()
     }
 
     fn is_session(&self, id: &str) -> bool {
@@ -241,6 +247,21 @@ mod tests {
             assert_eq!((theirs.id.as_str(), heard::is_made_up(&theirs)), ("hit-2", false));
         })
         .await;
+    }
+
+    #[test]
+    fn the_two_hashes_of_a_text_have_nothing_in_common() {
+        let index = BankIndex::default();
+        let differences = |text: &str| {
+            let [one, other] = index.key(text);
+            one ^ other
+        };
+        // a seed that enters both in the same way would leave the same between them
+        let long = "tea ".repeat(1_000);
+        let texts = ["", "tea", "the heron sleeps in a bathtub", long.as_str()];
+        let between: std::collections::BTreeSet<u64> = texts.iter().map(|text| differences(text)).collect();
+        assert!(between.len() == texts.len() && !between.contains(&0), "{between:?}");
+        assert_eq!(index.key("tea"), index.key("tea"));
     }
 
     #[test]

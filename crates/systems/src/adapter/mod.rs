@@ -9,7 +9,7 @@
 //! those that are named, `secrets` keeps them out of messages, `said` is what messages show of a system's words, `dispositions` and `settings`
 //! are those of a run.
 //! `handing_on` is a bank as a file that a server gives and takes.
-//! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers (`process_item` is what they are given to store). The shipped files are in `shipped`.
+//! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers (`process_item` is what they are given to store), `replaced` keeps how processes ended. The shipped files are in `shipped`.
 
 mod call;
 pub mod code;
@@ -33,6 +33,7 @@ mod process;
 mod process_item;
 mod readiness;
 mod recalling;
+mod replaced;
 pub mod replay;
 mod retaining;
 mod said;
@@ -64,6 +65,7 @@ pub use managed::{
 pub use mcp::NO_SUCH_TOOL;
 pub use process::{PROTOCOL, ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch};
 pub use process_item::ProcessItem;
+pub use secrets::KeySource;
 pub use spec::{AdapterSpec, InstancePer};
 
 use self::secrets::{Discreet, Secrets};
@@ -158,10 +160,10 @@ pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
     secrets.filter(|secret| !file.contains(secret)).collect()
 }
 
-/// The keys that the adapter of these settings names and that this process cannot read, by the names of their variables or the paths of
-/// their files: nothing can be searched for them. `given` stands for variables in a metered run.
+/// The keys that the adapter of these settings names and that this process cannot read: nothing can be searched for them. `given` stands
+/// for variables in a metered run.
 #[must_use]
-pub fn keys_not_read(settings: &SystemSettings, given: &given::Given) -> BTreeSet<String> {
+pub fn keys_not_read(settings: &SystemSettings, given: &given::Given) -> BTreeSet<KeySource> {
     let url = settings.get(URL).and_then(Value::as_str);
     let of_file = spec_of(settings);
     let of_run = of_file.clone().and_then(|spec| filled(spec, settings).ok());

@@ -111,12 +111,7 @@ impl Path {
 
     /// The value as text; numbers and booleans as they are printed.
     pub(super) fn string(&self, value: &Value) -> Option<String> {
-        match self.first(value)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            _ => None,
-        }
+        scalar(self.first(value)?)
     }
 
     /// The elements of the list at the path.
@@ -178,6 +173,16 @@ fn walk<'v>(value: &'v Value, way: &[Segment], found: &mut Vec<&'v Value>) {
         (Segment::Each, Value::Array(list)) => list.iter().for_each(|v| walk(v, rest, found)),
         (Segment::Each, Value::Object(map)) => map.values().for_each(|v| walk(v, rest, found)),
         _ => {}
+    }
+}
+
+/// A value as text; none of a list or an object.
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

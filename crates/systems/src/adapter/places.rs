@@ -9,9 +9,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::{path::Path, spec::PlacesSpec};
+use super::{
+    path::{Path, scalar},
+    spec::PlacesSpec,
+};
 use crate::kept::Kept;
 
+/// The detail of a hit that has what it was made of besides the first.
+pub(super) const MADE_OF: &str = "made_of";
 /// Bytes of what is kept: that of the banks that were asked last.
 const KEPT_BYTES: u64 = 32 << 20;
 
@@ -41,43 +46,61 @@ impl Paths {
     }
 }
 
-/// The system's ids at a path: texts, or a list of them.
-pub(super) fn own_ids<'v>(made_of: &Path, element: &'v Value) -> Vec<&'v str> {
-    let each = |value: &'v Value| -> Vec<&'v Value> {
+/// The system's ids at a path: one, or a list of them; texts or numbers, as `places` reads them.
+pub(super) fn own_ids(made_of: &Path, element: &Value) -> Vec<String> {
+    let ids = |value: &Value| -> Vec<String> {
         match value {
-            Value::Array(list) => list.iter().collect(),
-            one => vec![one],
+            Value::Array(list) => list.iter().filter_map(scalar).collect(),
+            one => scalar(one).into_iter().collect(),
         }
     };
-    made_of.all(element).into_iter().flat_map(each).filter_map(Value::as_str).collect()
+    made_of.all(element).into_iter().flat_map(ids).collect()
 }
 
-/// What was told of each bank, when it had so many entries.
-pub(super) struct Places(Mutex<Kept<String, (u32, Arc<Known>)>>);
+/// Whose turn it is to look a bank up.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+/// What was told of each bank.
+pub(super) struct Places {
+    /// By their names, each when it had so many entries.
+    kept: Mutex<Kept<String, (u32, Arc<Known>)>>,
+    /// Banks that are being looked up, or waited for.
+    turns: Mutex<HashMap<String, Turn>>,
+}
 
 impl Default for Places {
     fn default() -> Self {
-        Self(Mutex::new(Kept::new(KEPT_BYTES)))
+        Self { kept: Mutex::new(Kept::new(KEPT_BYTES)), turns: Mutex::default() }
     }
 }
 
 impl Places {
-    /// What is known of a bank, and of how many of its entries.
-    pub(super) fn get(&self, bank: &str) -> Option<(u32, Arc<Known>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&bank.to_owned()).cloned()
+    /// What is known of a bank, where it has all ids that are asked for and was told of so many entries at least.
+    pub(super) fn all_of(&self, bank: &str, asked: &BTreeSet<String>, at_least: u32) -> Option<Arc<Known>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, known) = kept.get(&bank.to_owned())?;
+        let is_enough = *of >= at_least && asked.iter().all(|id| known.contains_key(id));
+        is_enough.then(|| Arc::clone(known))
+    }
+
+    /// The turn of a bank: who holds it looks the bank up, and whoever waits for it finds what came of that.
+    pub(super) fn turn(&self, bank: &str) -> Turn {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(bank.to_owned()).or_default())
     }
 
     /// Keeps what a bank was told. Ids that were asked for and are nobody's stay so, and are not looked up with every recall.
     pub(super) fn keep(&self, bank: &str, entries: u32, mut told: Known, asked: &BTreeSet<String>) -> Arc<Known> {
-        let before = self.get(bank).map(|(_, before)| before).unwrap_or_default();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, before) = kept.get(&bank.to_owned()).cloned().unwrap_or_default();
         for id in before.keys().chain(asked) {
             let _ = told.entry(id.clone()).or_default();
         }
         let weight = |(id, of): (&String, &Option<String>)| id.len() + of.as_ref().map_or(0, String::len) + 64;
         let bytes: usize = told.iter().map(weight).sum();
         let told = Arc::new(told);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = kept.keep(bank.to_owned(), (entries, Arc::clone(&told)), bytes as u64);
+        let gone = kept.keep(bank.to_owned(), (entries.max(of), Arc::clone(&told)), bytes as u64);
         // freed when the lock is gone
         drop(kept);
         drop(gone);
@@ -106,16 +129,45 @@ mod tests {
         assert_eq!((known.get("e1"), known.get("gone")), (Some(&Some("D1:1".to_owned())), Some(&None)));
         let known = places.keep("b", 6, told(json!({"episodes": [{"uuid": "e2", "name": "D1:2"}]})), &BTreeSet::new());
         assert_eq!((known.get("e2"), known.get("gone")), (Some(&Some("D1:2".to_owned())), Some(&None)));
-        assert_eq!(places.get("b").map(|(entries, known)| (entries, known.len())), Some((6, 3)));
-        assert!(places.get("c").is_none());
+        let nothing = BTreeSet::new();
+        let all_of = |bank: &str, asked: &BTreeSet<String>, at_least| {
+            places.all_of(bank, asked, at_least).map(|known| known.len())
+        };
+        assert_eq!(
+            [all_of("b", &nothing, 6), all_of("b", &nothing, 7), all_of("c", &nothing, 0)],
+            [Some(3), None, None]
+        );
+        // a question of fewer entries says nothing of those that came since
+        let more = BTreeSet::from(["e9".to_owned()]);
+        assert_eq!(all_of("b", &more, 0), None);
+        let known = places.keep("b", 2, told(json!({"episodes": []})), &more);
+        assert_eq!((known.get("e9"), all_of("b", &more, 6)), (Some(&None), Some(4)));
     }
 
     #[test]
-    fn ids_are_a_text_or_a_list_of_texts() {
+    fn a_turn_is_one_for_all_who_want_it_and_gone_when_nobody_does() {
+        let places = Places::default();
+        let (mine, yours) = (places.turn("b"), places.turn("b"));
+        assert!(Arc::ptr_eq(&mine, &yours));
+        let held = mine.try_lock().expect("is free");
+        assert!(yours.try_lock().is_err());
+        assert!(places.turn("c").try_lock().is_ok(), "another bank is not waited for");
+        drop(held);
+        drop((mine, yours));
+        let _other = places.turn("d");
+        assert_eq!(places.turns.lock().expect("is free").len(), 1);
+    }
+
+    #[test]
+    fn ids_are_one_or_a_list_of_them_and_numbers_are_read_as_places_reads_them() {
         let of = |value: Value| own_ids(&Path::new("of"), &value).join(" ");
         assert_eq!(
-            [of(json!({"of": ["a", 1, "b"]})), of(json!({"of": "a"})), of(json!({"of": null}))],
-            ["a b", "a", ""]
+            [of(json!({"of": ["a", 1, "b", null, {}]})), of(json!({"of": 17})), of(json!({"of": null}))],
+            ["a 1 b", "17", ""]
         );
+        let spec: PlacesSpec =
+            serde_norway::from_str("{call: {request: GET /all}, list: '', id: n, is: name}").expect("is YAML");
+        let told = Paths::new(&spec).read(&json!([{"n": 17, "name": "D1:1"}])).expect("is told");
+        assert_eq!(told.get(&of(json!({"of": 17}))), Some(&Some("D1:1".to_owned())));
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Progress {
     seen: Option<Value>,
     /// When anything has moved last.
     since: Instant,
-    /// Since when it is looked at for what it holds now.
+    /// Since when it is looked at for what it holds now; of a value of the whole server, since this process stored anything last.
     begun: Instant,
     /// The most that was done.
     most: Option<u64>,
@@ -261,6 +261,25 @@ impl AdapterSystem {
             _ => Duration::ZERO,
         };
         self.adapter.stalled_after.max(repeated)
+    }
+
+    /// Whether what has to stand still is a value of the whole server, which moves as long as any bank is filled.
+    fn waits_for_all_banks(&self) -> bool {
+        let spec = &self.adapter.spec.ready;
+        let names_bank = |call: &Call| call.uses("bank") || call.uses("name");
+        spec.when == ReadyRule::Stable
+            && (spec.metric.is_some() || !self.adapter.ready.as_ref().is_some_and(names_bank))
+    }
+
+    /// The system was given work. Where a value of the whole server has to stand still, banks that wait have as long from here on:
+    /// they are parked while others are filled, and the value moves meanwhile.
+    pub(super) fn note_work(&self) {
+        if !self.waits_for_all_banks() {
+            return;
+        }
+        let now = Instant::now();
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.values_mut().for_each(|waiting| waiting.begun = now);
     }
 
     /// Something was done to the bank: what was seen of it before says nothing of what is seen now.

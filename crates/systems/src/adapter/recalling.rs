@@ -11,16 +11,16 @@ use serde_json::Value;
 use super::{
     call::{Call, Read},
     file::Hits,
-    index::{Handed, Indexes},
+    index::{BankIndex, Handed, Indexes},
     items::{PAGE_ITEMS, behind, rfc3339},
-    path::{Path, kind},
-    places::{Known, own_ids},
+    path::{Path, kind, scalar},
+    places::{Known, MADE_OF, own_ids},
     spec::{CallSpec, Merge, Pick, Unit},
     system::{AdapterSystem, bank_vars},
     template::Vars,
 };
 use crate::{
-    BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery,
+    BankRef, ListCursor, ListedPage, NativeAnswer, Prepared, Recall, RecallQuery,
     check::heard::{self, BeyondK, Remark},
     moments::Bounds,
     system::bounded_details,
@@ -127,27 +127,38 @@ impl AdapterSystem {
         if asked.is_empty() {
             return Ok(Arc::default());
         }
-        match self.places.get(&bank.name) {
-            Some((_, known)) if asked.iter().all(|id| known.contains_key(id)) => Ok(known),
-            _ => self.look_up(bank, entries, &asked).await,
-        }
+        self.known(bank, entries, &asked, 0).await.map(|(known, _)| known)
     }
 
-    async fn look_up(&self, bank: &BankRef, entries: u32, asked: &BTreeSet<String>) -> Result<Arc<Known>, Failure> {
-        let Some((call, paths)) = &self.adapter.places else { return Ok(Arc::default()) };
+    /// Looks up whose the system's own ids are before a recall needs it, so that it is no part of the recall's latency.
+    pub(super) async fn places_ahead(&self, bank: &BankRef, entries: u32) -> Result<Prepared, Failure> {
+        self.known(bank, entries, &BTreeSet::new(), entries).await.map(|(_, how)| how)
+    }
+
+    /// What is known of a bank, where it has all ids that are asked for and was told of so many entries at least; else it is looked
+    /// up, by one at a time: whoever waits has what came of that.
+    async fn known(
+        &self,
+        bank: &BankRef,
+        entries: u32,
+        asked: &BTreeSet<String>,
+        at_least: u32,
+    ) -> Result<(Arc<Known>, Prepared), Failure> {
+        // without its content nothing can be placed, and what is timed has no further request (`load`)
+        let Some((call, paths)) = self.adapter.places.as_ref().filter(|_| bank.content.is_some()) else {
+            return Ok((Arc::default(), Prepared::Ready));
+        };
+        if let Some(known) = self.places.all_of(&bank.name, asked, at_least) {
+            return Ok((known, Prepared::Ready));
+        }
+        let turn = self.places.turn(&bank.name);
+        let _mine = turn.lock().await;
+        if let Some(known) = self.places.all_of(&bank.name, asked, at_least) {
+            return Ok((known, Prepared::Waited));
+        }
         let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
         let told = paths.read(&read.value).map_err(|error| call.shape(error))?;
-        Ok(self.places.keep(&bank.name, entries, told, asked))
-    }
-
-    /// Looks up whose the system's own ids are before a recall needs it, so that it is no part of the recall's latency; whether
-    /// anything was looked up.
-    pub(super) async fn places_ahead(&self, bank: &BankRef, entries: u32) -> Result<bool, Failure> {
-        let is_there = || self.places.get(&bank.name).is_some_and(|(of, _)| of >= entries);
-        if self.adapter.places.is_none() || is_there() {
-            return Ok(false);
-        }
-        self.look_up(bank, entries, &BTreeSet::new()).await.map(|_| true)
+        Ok((self.places.keep(&bank.name, entries, told, asked), Prepared::Built))
     }
 
     /// Lets the system answer by itself.
@@ -227,18 +238,24 @@ pub(super) struct Among<'a> {
 fn named_in(lists: &[Hits], read: &Read) -> BTreeSet<String> {
     let in_list = |hits: &Hits| {
         let elements = hits.made_of.as_ref().and_then(|_| hits.list.list(&read.value).ok().flatten());
-        let ids = |element: &Value| -> Vec<String> {
-            hits.made_of.iter().flat_map(|path| own_ids(path, element)).map(str::to_owned).collect()
-        };
+        let ids =
+            |element: &Value| -> Vec<String> { hits.made_of.iter().flat_map(|path| own_ids(path, element)).collect() };
         elements.unwrap_or_default().into_iter().flat_map(ids).collect::<Vec<_>>()
     };
     lists.iter().flat_map(in_list).collect()
 }
 
-/// What a hit was made of, of what is known.
-fn made_of(hits: &Hits, element: &Value, known: &Known) -> Vec<String> {
-    let Some(path) = &hits.made_of else { return Vec::new() };
-    own_ids(path, element).into_iter().filter_map(|id| known.get(id)?.clone()).collect()
+/// The id by which a hit is placed, and what it was made of besides: its own where that is known, else the first that it was made of.
+fn placed_by(hits: &Hits, element: &Value, known: &Known, index: &BankIndex) -> (Option<String>, Vec<String>) {
+    let id = hits.id.as_ref().and_then(|path| path.string(element));
+    let Some(path) = &hits.made_of else { return (id, Vec::new()) };
+    let mut made_of: Vec<String> =
+        own_ids(path, element).into_iter().filter_map(|id| known.get(&id)?.clone()).collect();
+    if made_of.is_empty() || id.as_deref().is_some_and(|id| index.knows(id)) {
+        return (id, made_of);
+    }
+    let first = made_of.remove(0);
+    (Some(first), made_of)
 }
 
 /// The hits of one list in a response.
@@ -272,15 +289,14 @@ pub(super) fn hits_of(call: &Call, read: &Read, hits: &Hits, among: &Among<'_>) 
         };
         let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
-        let (id, session) = (read_path(&hits.id), read_path(&hits.session));
+        let session = read_path(&hits.session);
         let detail = |(name, path): &(String, Path)| Some((name.clone(), path.first(element)?.clone()));
         let mut details: BTreeMap<String, Value> = hits.details.iter().filter_map(detail).collect();
         // once, with the first
         details.append(&mut said_once);
-        let mut made_of = made_of(hits, element, known).into_iter();
-        let id = id.or_else(|| made_of.next());
-        if made_of.len() > 0 {
-            let _ = details.insert("made_of".to_owned(), made_of.collect());
+        let (id, made_of) = placed_by(hits, element, known, &index);
+        if !made_of.is_empty() {
+            let _ = details.insert(MADE_OF.to_owned(), made_of.into());
         }
         let details = bounded_details(details);
         let mut hit = index.place(at, Handed { id, session, text, score, details });
@@ -302,12 +318,21 @@ fn is_bounded(call: &Call, lists: &[Hits], hits: &Hits) -> bool {
 /// Whether a field has the type that it is to have.
 type IsRight = fn(&Value) -> bool;
 
+fn is_name(value: &Value) -> bool {
+    scalar(value).is_some()
+}
+
+/// One name, or a list of them.
+fn are_names(value: &Value) -> bool {
+    value.as_array().map_or_else(|| is_name(value), |list| list.iter().all(is_name))
+}
+
 /// Tells who listens of fields that the file names and that no hit has, or that are of another type: hits come without them.
 fn remark_on(hits: &Hits, list: &[&Value]) {
-    let is_name = |value: &Value| value.is_string() || value.is_number() || value.is_boolean();
-    let fields: [(&str, &Option<Path>, IsRight, &str); 4] = [
+    let fields: [(&str, &Option<Path>, IsRight, &str); 5] = [
         ("score", &hits.score, Value::is_number, "a number"),
         ("id", &hits.id, is_name, "a text"),
+        ("made_of", &hits.made_of, are_names, "an id or a list of ids"),
         ("session", &hits.session, is_name, "a text"),
         ("time", &hits.time, is_name, "a text"),
     ];
@@ -384,10 +409,14 @@ fn merge(mut lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
 mod tests {
     use std::time::Duration;
 
+    use bench_proto::{
+        dataset::{BankContent, Memory, StreamEntry},
+        step::HitLevel,
+    };
     use serde_json::json;
 
     use super::*;
-    use crate::adapter::sse::Event;
+    use crate::adapter::{file, sse::Event};
 
     fn hit(id: &str) -> RetrievedHit {
         RetrievedHit { id: id.to_owned(), text: format!("text of {id}"), ..RetrievedHit::default() }
@@ -399,6 +428,69 @@ mod tests {
         let ids = |how| merge(lists(), how).into_iter().map(|hit| hit.id).collect::<Vec<_>>();
         assert_eq!(ids(Merge::Append), ["a1", "a2", "a3", "b1", "b3", "b4"], "of k = 3 the second list has none");
         assert_eq!(ids(Merge::Interleave), ["a1", "b1", "a2", "a3", "b3", "b4"], "of k = 3 it has one");
+    }
+
+    /// An adapter whose hits have an id, and name what they were made of.
+    fn of_facts() -> file::Adapter {
+        let text = "
+name: mine
+url: http://127.0.0.1:9
+retain: {request: POST /add, body: {text: '{text}'}}
+recall: {request: POST /search, body: {q: '{query}'}, hits: [{list: facts, text: fact, id: uuid, made_of: of}]}
+places: {call: {request: GET /all}, list: '', id: n, is: name}
+";
+        file::compile(&file::parse(text).expect("reads")).expect("compiles")
+    }
+
+    #[test]
+    fn a_hit_is_placed_by_its_own_id_where_that_is_known_and_else_by_what_it_was_made_of() {
+        let memory = |id: &str| Memory { id: id.to_owned(), text: format!("text of {id}"), ..Memory::default() };
+        let entries = ["m1", "m2", "m3"].map(|id| StreamEntry::Memory(memory(id))).into();
+        let content = BankContent { bank_id: "b".to_owned(), speakers: Vec::new(), entries };
+        let bank = BankRef::outside_of_runs("b", content);
+        let own = [("7", Some("m1")), ("8", Some("m2")), ("9", None)];
+        let known: Known = own.map(|(id, is)| (id.to_owned(), is.map(str::to_owned))).into();
+        let (adapter, indexes) = (of_facts(), Indexes::default());
+        let among = Among { bank: &bank, indexes: &indexes, unit: Unit::Turn, known: &known };
+        let (call, lists) = &adapter.searches[0];
+        let placed = |id: Value, of: Value| {
+            let value = json!({ "facts": [{ "fact": "it was made of them", "uuid": id, "of": of }] });
+            let read = Read { value, ..Read::default() };
+            let hit = hits_of(call, &read, &lists[0], &among).expect("is read").remove(0);
+            (hit.id, hit.level, hit.details.get(MADE_OF).cloned())
+        };
+        let turn = Some(HitLevel::Turn);
+        for (id, of, is) in [
+            (json!("m3"), json!([7, 8]), ("m3".to_owned(), turn, Some(json!(["m1", "m2"])))),
+            (json!("fact-1"), json!([9, 7, "8"]), ("m1".to_owned(), turn, Some(json!(["m2"])))),
+            (json!(null), json!(8), ("m2".to_owned(), turn, None)),
+            (json!("fact-1"), json!([9, 10]), ("fact-1".to_owned(), Some(HitLevel::Unknown), None)),
+        ] {
+            assert_eq!(placed(id.clone(), of.clone()), is, "{id} {of}");
+        }
+    }
+
+    #[tokio::test]
+    async fn ids_of_what_hits_were_made_of_that_cannot_be_read_are_told_of() {
+        let adapter = of_facts();
+        let lists = &adapter.searches[0].1;
+        let told = |of: Value| {
+            let element = json!({ "fact": "red", "uuid": "f1", "of": of });
+            heard::listening(async move {
+                remark_on(&lists[0], &[&element]);
+                heard::take_remarks().into_iter().map(|remark| remark.text).collect::<Vec<_>>()
+            })
+        };
+        for of in [json!([7, "8"]), json!(7), json!([])] {
+            assert_eq!(told(of).await, [""; 0]);
+        }
+        let wrong = told(json!([{ "id": 7 }])).await.concat();
+        assert!(
+            wrong.starts_with("hits come without made_of: field 'of' of hit 0 must be an id or a list of ids"),
+            "{wrong}"
+        );
+        let absent = told(json!(null)).await.concat();
+        assert_eq!(absent, "hits come without made_of: field 'of' of hit 0 is null");
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl AdapterSystem {
     /// Stores entries in the way that the adapter says. Where storing an item again changes nothing, and where it is known that
     /// the others are not stored, the first ones stand although the others failed; what these met is met again by who asks again.
     pub(super) async fn take_in(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
+        self.note_work();
+        let taken = self.store(bank, entries).await;
+        // what was sent is worked on from its end on, whatever came of it
+        self.note_work();
+        taken
+    }
+
+    async fn store(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {
         let Some(retain) = &self.adapter.retain else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
         };

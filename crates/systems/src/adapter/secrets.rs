@@ -4,6 +4,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::Path,
     sync::Arc,
 };
@@ -117,23 +118,48 @@ impl Secrets {
     }
 }
 
-/// Keys that an adapter names, and that this process cannot read: variables by their names, files by their paths. Those without which
-/// the system is asked too (`optional`, a default) are none, nor is what a metered run gives in place of a variable.
-pub(super) fn not_read(spec: &AdapterSpec, url: Option<&str>, given: &Given) -> BTreeSet<String> {
+/// Where an adapter has a key from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeySource {
+    /// A variable of this name.
+    Variable(String),
+    /// The file at this path.
+    File(String),
+}
+
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => f.write_str(name),
+            Self::File(path) => write!(f, "the file {path}"),
+        }
+    }
+}
+
+/// Keys that an adapter names, and that this process cannot read. Those without which the system is asked too (`optional`, a default)
+/// are none, nor is what a metered run gives in place of a variable. What stands empty is not there.
+pub(super) fn not_read(spec: &AdapterSpec, url: Option<&str>, given: &Given) -> BTreeSet<KeySource> {
     let given = given.of_bank(None);
-    let is_unset = |name: &str| !given.contains_key(name) && std::env::var_os(name).is_none();
+    let is_unset = |name: &str| !given.contains_key(name) && is_nothing(std::env::var(name).ok());
+    // a variable that is filled in is a key by its name alone, and one of several tokens is a number of them (`MAX_TOKENS`)
+    let is_key = |name: &str| is_secretive(name) && !name.to_ascii_uppercase().ends_with("TOKENS");
     let named = spec.filled().chain(url).flat_map(|text| pieces(text).into_iter().flatten());
     let unset = named.filter_map(|piece| match piece {
-        Piece::Variable(name, None) if is_secretive(name) && is_unset(name) => Some(name.to_owned()),
+        Piece::Variable(name, None) if is_key(name) && is_unset(name) => Some(KeySource::Variable(name.to_owned())),
         Piece::Variable(..) | Piece::Plain(_) => None,
     });
     let auth = spec.auth.as_ref().filter(|auth| !auth.optional);
     let of_auth = auth.and_then(|auth| match (&auth.env, &auth.file) {
-        (Some(name), _) => Some(name).filter(|name| is_unset(name)),
-        (None, Some(path)) => Some(path).filter(|path| std::fs::read(path).is_err()),
+        (Some(name), _) => is_unset(name).then(|| KeySource::Variable(name.clone())),
+        (None, Some(path)) => is_nothing(std::fs::read_to_string(path).ok()).then(|| KeySource::File(path.clone())),
         (None, None) => None,
     });
-    unset.chain(of_auth.cloned()).collect()
+    unset.chain(of_auth).collect()
+}
+
+/// Whether a key is not there, or empty.
+fn is_nothing(value: Option<String>) -> bool {
+    value.is_none_or(|value| value.trim().is_empty())
 }
 
 impl FromIterator<(String, String)> for Secrets {
@@ -316,14 +342,25 @@ mod tests {
                 "name: mine\n{auth}start: {{command: [mem, '${{env:NO_SUCH_MODEL}}'], env: {{A: '{token}', B: '${{env:PATH}}'}}}}\n"
             );
             let spec = serde_norway::from_str(&text).expect("is YAML");
-            Vec::from_iter(not_read(&spec, Some("http://h/${env:NO_SUCH_KEY_OF_URL}"), given))
+            let told = not_read(&spec, Some("http://h/${env:NO_SUCH_KEY_OF_URL}"), given);
+            told.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let (auth, token) = ("auth: {env: NO_SUCH_AUTH}\n", "${env:OPENAI_API_KEY_OF_NOBODY}");
         let nothing = Given::default();
         assert_eq!(told(auth, token, &nothing), ["NO_SUCH_AUTH", "NO_SUCH_KEY_OF_URL", "OPENAI_API_KEY_OF_NOBODY"]);
         let optional = "auth: {env: NO_SUCH_AUTH, optional: true}\n";
         assert_eq!(told(optional, "${env:NO_SUCH_TOKEN:-none}", &nothing), ["NO_SUCH_KEY_OF_URL"]);
-        assert_eq!(told("auth: {file: /no/such/key}\n", "", &nothing), ["/no/such/key", "NO_SUCH_KEY_OF_URL"]);
+        assert_eq!(
+            told("auth: {file: /no/such/key}\n", "${env:NO_SUCH_MAX_TOKENS}", &nothing),
+            ["NO_SUCH_KEY_OF_URL", "the file /no/such/key"]
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("key");
+        let auth = format!("auth: {{file: '{}'}}\n", file.display());
+        for (key, is_there) in [(" \n", false), ("open\n", true)] {
+            std::fs::write(&file, key).expect("is written");
+            assert_eq!(told(&auth, "", &nothing).len(), 1 + usize::from(!is_there), "{key:?}");
+        }
         let more = BTreeMap::from([("NO_SUCH_KEY_OF_URL".to_owned(), "{key}".to_owned())]);
         assert_eq!(told("", "", &Given::new("http://127.0.0.1:1/m/r", "drawn", &more)), [""; 0]);
     }

@@ -5,6 +5,7 @@
 //! every request goes; what a request is made of and how its response is read is in `call`.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -36,6 +37,7 @@ use super::{
     places::Places,
     process::surroundings::Surroundings,
     readiness::Progress,
+    replaced::Replaced,
     retaining,
     secrets::Secrets,
     spec::{AdapterSpec, Permission, ReadyRule, Unit},
@@ -162,7 +164,7 @@ fn tool_server(adapter: &Adapter, at: ServerAt, secrets: Secrets) -> ToolServer 
         secrets,
         forgets: spec.program().is_some() && !spec.can.survives_restart,
         current: tokio::sync::Mutex::default(),
-        replaced: Mutex::default(),
+        replaced: Replaced::default(),
     }
 }
 
@@ -463,22 +465,26 @@ impl MemorySystem for AdapterSystem {
 
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         let query = query.filter(|_| bank.handle.is_some());
-        let how = match &self.place {
-            Server::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how)?,
-            Server::Fixed(_) => Prepared::Ready,
+        let (how, held) = match &self.place {
+            Server::Managed(managed) => {
+                let (_, how) = managed.prepared_address(Some(&bank.name), self).await?;
+                (how, Cow::Borrowed(bank))
+            }
+            Server::Fixed(_) => (Prepared::Ready, Cow::Borrowed(bank)),
             Server::Tools(server) => {
                 let (_, prepared) = server.connected().await?;
                 match query {
                     Some(query) if !self.is_here(bank).await? => {
-                        self.bank_with(bank, query.visible_entries).await.map(|_| Prepared::Built)?
+                        (Prepared::Built, self.bank_with(bank, query.visible_entries).await?)
                     }
-                    _ => prepared,
+                    _ => (prepared, Cow::Borrowed(bank)),
                 }
             }
         };
         match query {
-            Some(query) if self.places_ahead(bank, query.visible_entries).await? => Ok(Prepared::Built),
-            _ => Ok(how),
+            // of a bank that was given again, under the name that it has there
+            Some(query) => Ok(how.max(self.places_ahead(&held, query.visible_entries).await?)),
+            None => Ok(how),
         }
     }
 
@@ -500,6 +506,7 @@ impl MemorySystem for AdapterSystem {
         let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
         // it is looked at again, with as many entries
         self.begin_anew(bank);
+        self.note_work();
         Ok(Consolidation { usage: read.usage })
     }
 
@@ -626,7 +633,7 @@ impl MemorySystem for AdapterSystem {
     }
 
     fn started_again(&self) -> Vec<String> {
-        self.tools().map(ToolServer::started_again).unwrap_or_default()
+        self.tools().map(|server| server.replaced.take()).unwrap_or_default()
     }
 
     async fn close(&self) {

@@ -180,6 +180,34 @@ async fn a_value_that_never_stands_still_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
+async fn banks_that_wait_for_a_value_of_the_whole_server_have_time_from_the_last_that_is_stored() {
+    let (url, _) = server_of(|_, time| (200, json!({ "n": time }))).await;
+    let by = |path: &str| {
+        let ready =
+            format!("call: {{request: 'GET {path}'}}, status: n, every: 5ms, stable_for: 10s, stalled_after: 500ms");
+        of_text(&ready_by(&format!("{{when: stable, {ready}}}")), Some(&url))
+    };
+    let other = BankRef { name: "bench-2-g1".to_owned(), handle: Some("bench-2-g1".to_owned()), ..bank() };
+    let mine = by("/n");
+    let longer = Duration::from_millis(700);
+    assert_eq!(mine.readiness(&bank(), 1).await, Ok(Readiness::NotYet { poll_after_ms: 5 }));
+    // the other bank is filled for longer than a value may move
+    for _ in 0..2 {
+        tokio::time::sleep(longer).await;
+        mine.retain(&other, &one_memory(), StepContext::default()).await.expect("is stored");
+        assert_eq!(mine.readiness(&bank(), 1).await, Ok(Readiness::NotYet { poll_after_ms: 5 }));
+    }
+    tokio::time::sleep(longer).await;
+    assert_eq!(mine.readiness(&bank(), 1).await.expect_err("it goes on moving").code, "system_stalled");
+    // what is told of one bank is moved by that one alone
+    let mine = by("/n/{bank}");
+    assert_eq!(mine.readiness(&bank(), 1).await, Ok(Readiness::NotYet { poll_after_ms: 5 }));
+    tokio::time::sleep(longer).await;
+    mine.retain(&other, &one_memory(), StepContext::default()).await.expect("is stored");
+    assert_eq!(mine.readiness(&bank(), 1).await.expect_err("it goes on moving").code, "system_stalled");
+}
+
+#[tokio::test]
 async fn p11_a_look_at_a_bank_waits_for_nothing() {
     let ready = "{when: status, status: total, done: [0], every: 5ms, call: {request: GET /pending, \
                  until: {path: total, done: [0], every: 7ms, within: 200ms}, then: [{request: GET /running}]}}";

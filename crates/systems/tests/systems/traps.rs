@@ -241,6 +241,12 @@ async fn facts_are_placed_by_the_episodes_that_they_are_from() {
     };
     let before = looked_up();
     let asked = query("where does the heron sleep in the bathtub", 9);
+    // who was given no content places nothing, and sends nothing beside what is timed
+    let bare = BankRef { content: None, ..bank.clone() };
+    assert_eq!(graphiti.prepare(&bare, Some(&asked)).await, Ok(Prepared::Ready));
+    let found = graphiti.recall(&bare, &asked).await.expect("finds").hits;
+    assert!(found.iter().all(|hit| hit.level == Some(HitLevel::Unknown)), "{found:?}");
+    assert_eq!(looked_up(), before);
     let prepared = [graphiti.prepare(&bank, Some(&asked)).await, graphiti.prepare(&bank, Some(&asked)).await];
     assert_eq!(prepared, [Ok(Prepared::Built), Ok(Prepared::Ready)], "before a recall is timed");
     let found = graphiti.recall(&bank, &asked).await.expect("finds").hits;
@@ -264,6 +270,27 @@ async fn facts_are_placed_by_the_episodes_that_they_are_from() {
         assert_eq!(nobodys.1, Some(HitLevel::Unknown), "{found:?}");
         assert_eq!(looked_up(), before + 2);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bank_is_looked_up_once_however_many_need_it_at_the_same_time() {
+    let (fake, graphiti) = start("graphiti");
+    let mut bank = filled(3);
+    fill(graphiti.as_ref(), &mut bank).await.expect("is stored");
+    let looked_up = || {
+        let is_lookup = |line: &&String| line.starts_with("GET /episodes/");
+        fake.with(|world| world.requests.iter().filter(is_lookup).count())
+    };
+    let before = looked_up();
+    fake.with(|world| world.slow = std::time::Duration::from_millis(50));
+    let asked = query("where does the heron sleep", 3);
+    let asking = || graphiti.recall(&bank, &asked);
+    let found = futures::future::join_all([asking(), asking(), asking(), asking()]).await;
+    for recall in found {
+        let hits = recall.expect("finds").hits;
+        assert!(!hits.is_empty() && hits.iter().all(|hit| hit.level == Some(HitLevel::Turn)), "{hits:?}");
+    }
+    assert_eq!(looked_up(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -105,7 +105,10 @@ fn a_server_that_keeps_nothing_is_given_its_banks_again() {
     let digest = |run: &str, dies: Option<&str>| {
         let mark = bench.path().join(run).display().to_string();
         let env: Vec<_> = dies.iter().flat_map(|at| [("NOTES_DIES_AT", *at), ("NOTES_MARK", mark.as_str())]).collect();
-        let notes = adapter(&bench, &over_stdio(&env, false), &[]);
+        // whose its notes are is asked of the process that has been given them again too
+        let places = "places: {call: {tool: everything, arguments: {user: '{bank}'}}, list: result, id: id, is: id}\nverify: {tool";
+        let changes = [("id: id, score: score", "made_of: id, score: score"), ("verify: {tool", places)];
+        let notes = adapter(&bench, &over_stdio(&env, false), &changes);
         let report = bench.run(submit(&notes, run, &[])).expect_code(0).json();
         assert_eq!(processes(&bench, run), 1 + usize::from(dies.is_some()), "{run}");
         whole(&report)

@@ -137,6 +137,29 @@ fn p34_what_stands_in_the_place_of_a_picture_is_one() {
 }
 
 #[test]
+fn p34_of_a_picture_the_begin_is_read_and_no_more_unless_it_has_escapes() {
+    let raw = |text: &str| serde_json::from_str::<Box<RawValue>>(text).expect(text);
+    for (text, begin) in [
+        (r#""""#, Some("")),
+        (r#""data:""#, Some("data:")),
+        (r#""d\u0061ta:image/png""#, Some("data:image/png")),
+        (r#""data:image/png;base64,AAAAAAAAAAAAAAAAAAAAAAAAAAAA\u0041""#, Some("data:image/png;base64,AAAAAAAAAA")),
+        ("7", None),
+        ("{}", None),
+        ("null", None),
+    ] {
+        assert_eq!(begin_of(&raw(text)).as_deref(), begin, "{text}");
+    }
+    let umlauts = format!(r#""{}""#, "ä".repeat(40));
+    assert_eq!(begin_of(&raw(&umlauts)).as_deref(), Some("ä".repeat(16).as_str()));
+    let odd = format!(r#""x{}""#, "ä".repeat(40));
+    assert_eq!(begin_of(&raw(&odd)).map(|begin| begin.len()), Some(31), "no letter is cut");
+    assert!(is_picture(&raw(&format!(r#""data:image/png;base64,{}""#, "A".repeat(1 << 20)))));
+    assert!(!is_picture(&raw(r#""data:vid\u0065o/mp4;base64,AAAA""#)));
+    assert!(is_picture(&raw(r#"{"type":"base64","media_type":"im\u0061ge/png","data":"AAAA"}"#)));
+}
+
+#[test]
 fn p34_many_small_objects_are_counted_one_by_one() {
     let list = format!("[{}]", vec![r#"{"":0}"#; 20_000].join(","));
     for (operation, name, least) in [

@@ -16,7 +16,7 @@ mod wire;
 use std::{
     process::ExitStatus,
     sync::{
-        Arc, MutexGuard, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -40,6 +40,7 @@ use super::{
         keeping::Banks,
         surroundings::{Surroundings, in_folder},
     },
+    replaced::Replaced,
     said::excerpt,
     secrets::Secrets,
     template::Vars,
@@ -59,8 +60,6 @@ const AT_ONCE: usize = 64;
 const LAST: Duration = Duration::from_secs(3);
 /// Wait between two looks at a process that ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Most ends of processes that are kept for who asks for them.
-const MOST_REPLACED: usize = 1_000;
 
 /// Where a server is.
 pub(super) enum ServerAt {
@@ -85,16 +84,8 @@ pub(super) struct ToolServer {
     /// Its process keeps its memories to itself: they end with it.
     pub(super) forgets: bool,
     pub(super) current: tokio::sync::Mutex<Option<Arc<Connected>>>,
-    pub(super) replaced: std::sync::Mutex<Replaced>,
-}
-
-/// How processes ended in whose place others were started.
-#[derive(Default)]
-pub(super) struct Replaced {
-    /// Of the one that ended last, until another one runs.
-    last: Option<String>,
-    /// Of those before, until somebody asks.
-    told: Vec<String>,
+    /// How its processes ended in whose place others were started.
+    pub(super) replaced: Replaced,
 }
 
 impl ToolServer {
@@ -112,7 +103,7 @@ impl ToolServer {
         }
         // what is left of the one before ends before its successor begins, and writes into the same log
         if let Some(how) = current.take().and_then(|before| before.process.as_ref().map(said)) {
-            self.replaced().last = Some(how.trim_start_matches([' ', ':']).to_owned());
+            self.replaced.note_end(&how);
         }
         let connecting = Box::pin(self.connect());
         let made = tokio::time::timeout(GREETED_WITHIN, connecting).await.unwrap_or_else(|_| {
@@ -122,20 +113,8 @@ impl ToolServer {
         let connected = Arc::new(made);
         *current = Some(Arc::clone(&connected));
         prepared = Prepared::Built;
-        let mut replaced = self.replaced();
-        let last = replaced.last.take().filter(|_| replaced.told.len() < MOST_REPLACED);
-        replaced.told.extend(last);
-        drop(replaced);
+        self.replaced.note_next();
         Ok((connected, prepared))
-    }
-
-    fn replaced(&self) -> MutexGuard<'_, Replaced> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How processes ended in whose place others were started, since this was asked the last time.
-    pub(super) fn started_again(&self) -> Vec<String> {
-        std::mem::take(&mut self.replaced().told)
     }
 
     async fn connect(&self) -> Result<Connected, Failure> {

@@ -28,9 +28,6 @@ use crate::{
     adapter::{UNREACHABLE, code, http::response_bytes, managed, said::excerpt, time},
 };
 
-/// Most ends of processes that are kept for who asks for them.
-const MOST_REPLACED: usize = 1_000;
-
 /// Longest wait for the status of a process whose replies have ended, or that was just ended.
 const NOTICED: Duration = Duration::from_millis(500);
 
@@ -210,17 +207,12 @@ impl ProcessSystem {
             *running = Some(started);
             prepared = Prepared::Built;
             self.greeted.fetch_add(1, Ordering::Relaxed);
-            self.note_replaced(ended);
+            if let Some(how) = ended {
+                self.replaced.note_end(&how);
+                self.replaced.note_next();
+            }
         }
         Ok((running, prepared))
-    }
-
-    /// Notes how a process ended in whose place another one runs now.
-    fn note_replaced(&self, ended: Option<String>) {
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        if replaced.len() < MOST_REPLACED {
-            replaced.extend(ended.map(|how| how.trim_start_matches([' ', ':']).to_owned()));
-        }
     }
 
     fn gone(&self, what: &str) -> Failure {

@@ -30,7 +30,7 @@ use tokio::sync::{Mutex, Semaphore};
 pub(super) use self::abilities::capabilities;
 pub use self::protocol::{PROTOCOL, ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch};
 use self::{several::Several, surroundings::Surroundings, transport::Running};
-use super::{AdapterContext, index::Indexes, secrets::Secrets, spec::AdapterSpec, time};
+use super::{AdapterContext, index::Indexes, replaced::Replaced, secrets::Secrets, spec::AdapterSpec, time};
 use crate::{Capabilities, MemorySystem};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ struct ProcessSystem {
     /// Processes that were greeted.
     greeted: AtomicU64,
     /// How those ended in whose place another one was greeted, until somebody asks.
-    replaced: std::sync::Mutex<Vec<String>>,
+    replaced: Replaced,
     /// Whether it was said already that its numbers cannot be had.
     without_numbers: AtomicBool,
     /// Whether it has counted what a bank holds.
@@ -105,7 +105,7 @@ fn build_one(
         next: AtomicU64::new(1),
         version: std::sync::Mutex::default(),
         greeted: AtomicU64::new(0),
-        replaced: std::sync::Mutex::default(),
+        replaced: Replaced::default(),
         without_numbers: AtomicBool::default(),
         has_counted: AtomicBool::default(),
         indexes: Indexes::default(),

@@ -269,7 +269,7 @@ impl MemorySystem for ProcessSystem {
     }
 
     fn started_again(&self) -> Vec<String> {
-        std::mem::take(&mut *self.replaced.lock().unwrap_or_else(PoisonError::into_inner))
+        self.replaced.take()
     }
 
     async fn close(&self) {

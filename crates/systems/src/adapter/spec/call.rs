@@ -168,8 +168,8 @@ pub struct HitsSpec {
     /// Path of the item's id in an element, when the system hands it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Path of the system's own ids of what the hit was made of, one or a list: `places` says which items these are. The hit is placed
-    /// by the first of them that is known, the others are kept in its details.
+    /// Path of the system's own ids of what the hit was made of, one or a list: `places` says which items these are. A hit whose `id`
+    /// is not known is placed by the first of them that is; the others are kept in its details, as `made_of`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_of: Option<String>,
     /// Path of the session's id.
@@ -223,7 +223,8 @@ pub struct PurgeSpec {
     pub remove: CallSpec,
 }
 
-/// How a system's own ids are looked up: the request is sent once for each bank, and again for an id that was not there yet.
+/// How a system's own ids are looked up: the request is sent once for each bank and number of its entries, and again for an id that
+/// was not there yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlacesSpec {

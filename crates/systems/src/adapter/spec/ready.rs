@@ -31,7 +31,8 @@ pub struct ReadySpec {
     /// Time between two polls (1s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
-    /// Without progress for this long the bank has failed (2m); of `stable` when it never stood still in all this time (4h).
+    /// Without progress for this long the bank has failed (2m); of `stable` when it never stood still in all this time (4h),
+    /// which begins anew with all that is stored where the value is one of the whole server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_after: Option<String>,
     /// `stable`: how long the value must stay the same.
