@@ -1,6 +1,7 @@
 //! Errors of broken input that name file, place and field, and JSON that is read so that it has them.
 
 use bench_proto::{
+    json_bound,
     nearest::{did_you_mean, nearest},
     text,
 };
@@ -10,6 +11,9 @@ use crate::DatasetError;
 
 /// Most of a place or a problem that is told, in characters: names of fields are somebody else's words.
 const MOST_TOLD: usize = 1_000;
+
+/// Bytes that a file may take in memory for each of its own: records of datasets take fewer, many small objects a hundred.
+const MEMORY_TIMES: u64 = 8;
 
 /// Broken content of a file, at a place: a line, a field. What a file says of itself stays within one line.
 pub(crate) fn broken(path: &str, place: impl Into<String>, problem: impl Into<String>) -> DatasetError {
@@ -30,6 +34,9 @@ pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], fi
     let content = if first == 1 { without_mark(content) } else { content };
     // what is cut off is cut off in its last line, not in an empty one behind it
     let content = content.trim_ascii_end();
+    let most = (content.len() as u64).saturating_mul(MEMORY_TIMES).max(json_bound::BANK_BYTES);
+    json_bound::check_memory(content, most)
+        .map_err(|error| broken(path, format!("line {first}"), error.to_string()))?;
     serde_json::from_slice(content).map_err(|error| {
         let Fault { line, column, field, problem } = Fault::find::<T>(&error, content);
         broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)
@@ -113,6 +120,9 @@ mod tests {
             json_from_line::<Vec<u8>>("a.jsonl", "\u{feff}[1]".as_bytes(), 7).expect_err("no beginning").to_string();
         assert!(marked.starts_with("a.jsonl: line 7, column 1: "), "{marked}");
         assert!(is_list("\u{feff}\n [1]".as_bytes()) && !is_list(b"{}") && !is_list(b""));
+        let bomb = format!("[{}0]", "{\"\":0},".repeat(4 << 20));
+        let refused = json_from_line::<Vec<u8>>("a.jsonl", bomb.as_bytes(), 7).expect_err("too much").to_string();
+        assert!(refused.contains("line 7") && refused.contains("memory"), "{refused}");
         let later = json_from_line::<u8>("a.jsonl", b"{}", 7).expect_err("broken").to_string();
         assert!(later.starts_with("a.jsonl: line 7, column "), "{later}");
         let cut = json_from_line::<Vec<u8>>("a.jsonl", b"[1,\r\n", 7).expect_err("broken").to_string();

@@ -404,11 +404,16 @@ pub fn run_key(bytes: &[u8]) -> Option<Range<usize>> {
 /// ```
 #[must_use]
 pub fn run_keys(text: &str) -> Cow<'_, str> {
+    without(text, |rest| run_key(rest.as_bytes()))
+}
+
+/// A text without what `next` finds in it and in each rest of it.
+fn without(text: &str, next: impl Fn(&str) -> Option<Range<usize>>) -> Cow<'_, str> {
     let (mut shown, mut rest) = (String::new(), text);
-    while let Some(at) = run_key(rest.as_bytes()) {
-        shown.push_str(&rest[..at.start]);
+    while let Some(found) = next(rest) {
+        shown.push_str(&rest[..found.start]);
         shown.push_str("[key]");
-        rest = &rest[at.end..];
+        rest = &rest[found.end..];
     }
     if rest.len() == text.len() {
         return text.into();
@@ -425,21 +430,22 @@ pub fn run_keys(text: &str) -> Cow<'_, str> {
 /// ```
 #[must_use]
 pub fn provider_keys(text: &str) -> Cow<'_, str> {
+    without(text, provider_key)
+}
+
+/// Where the first of them stands.
+fn provider_key(text: &str) -> Option<Range<usize>> {
     let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');
-    let (mut shown, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("sk-") {
-        let starts_word = !rest[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-        let end = rest[at..].find(|c: char| !is_key_char(c)).map_or(rest.len(), |length| at + length);
-        let is_key = starts_word && end - at >= SHORTEST_SECRET;
-        shown.push_str(&rest[..at]);
-        shown.push_str(if is_key { "[key]" } else { &rest[at..end] });
-        rest = &rest[end..];
+    let mut from = 0;
+    while let Some(at) = text[from..].find("sk-").map(|at| from + at) {
+        let starts_word = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let end = text[at..].find(|c: char| !is_key_char(c)).map_or(text.len(), |length| at + length);
+        if starts_word && end - at >= SHORTEST_SECRET {
+            return Some(at..end);
+        }
+        from = end;
     }
-    if rest.len() == text.len() {
-        return text.into();
-    }
-    shown.push_str(rest);
-    shown.into()
+    None
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use bench_grading::{
         score_line::{ADDED, LineScorer},
     },
 };
-use bench_proto::text;
+use bench_proto::{json_bound, text};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -96,7 +96,7 @@ fn score_lines(scorer: LineScorer, mut input: impl BufRead, output: &mut impl Wr
 
 /// A line with what the scorer says behind its members, which stay as they are written.
 fn scored(scorer: LineScorer, line: &[u8]) -> String {
-    let object = match serde_json::from_slice::<Value>(line) {
+    let object = match json_bound::from_slice::<Value>(line, json_bound::REPORT) {
         Ok(Value::Object(object)) => object,
         Ok(other) => return unreadable(&format!("expected an object, found {other}")),
         Err(e) => return unreadable(&format!("not JSON: {e}")),

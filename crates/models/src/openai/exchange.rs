@@ -12,6 +12,7 @@ use std::{
 
 use async_openai::{error::OpenAIError, middleware::HttpRequestFactory};
 use bench_proto::{
+    json_bound,
     redact::Secrets,
     trace::{StepTrace, TRACEPARENT},
 };
@@ -25,6 +26,9 @@ use crate::{
     AttemptError, PaceHint,
     classify::{self, Transport},
 };
+
+/// Bytes that a reply may take in memory for each byte that it may have.
+const MEMORY_TIMES: u64 = 32;
 
 /// What was seen of one attempt beside its body.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -226,5 +230,8 @@ pub(crate) async fn read_body(mut response: Response, limit: usize, body: &mut V
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(())
+    // a few megabytes of small objects take gigabytes once they are read
+    let most = (limit as u64).saturating_mul(MEMORY_TIMES);
+    json_bound::check_memory(body.get(before..).unwrap_or_default(), most)
+        .map_err(|error| Fault::broken(Transport::TooLarge, error.to_string()))
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
+    json_bound,
     money::PicoUsd,
     price::{LongContext, ModelPrice, Rates, Tier},
     redact,
@@ -90,8 +91,8 @@ impl Found<'_> {
 /// One readable line: it is no such table, it lacks one of the named providers or all of the usual ones, or two of them price one
 /// name differently.
 pub fn read(text: &str, named: &[String], today: &str, place: &str) -> Result<Read, String> {
-    let all: BTreeMap<String, Value> =
-        serde_json::from_str(text).map_err(|error| format!("no object of models, as LiteLLM publishes it: {error}"))?;
+    let all: BTreeMap<String, Value> = json_bound::from_str(text, json_bound::REPORT)
+        .map_err(|error| format!("no object of models, as LiteLLM publishes it: {error}"))?;
     let (providers, absent) = providers(&all, named)?;
     let (mut found, mut left_out) = (BTreeMap::<&str, Found<'_>>::new(), Vec::new());
     let mut torn = BTreeSet::new();

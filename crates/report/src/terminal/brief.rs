@@ -210,7 +210,6 @@ fn head(summary: &Summary, width: usize) -> Head {
     }
     lines.push((None, judges(summary)));
     lines.push((None, effort(summary)));
-    lines.extend(filling(summary).map(|line| (None, line)));
     lines.extend(memory_costs(summary, width).into_iter().map(|line| (None, line)));
     lines
 }
@@ -282,6 +281,7 @@ fn effort(summary: &Summary) -> String {
     let unknown = if summary.usage.is_incomplete() { " and the system's own, unknown" } else { "" };
     let mut parts = vec![format!("{}, {}{unknown}", usd(total.used.usd), counted(total.used.calls, "call"))];
     parts.extend(summary.run.wall_seconds.map(duration));
+    parts.extend(filling(summary));
     parts.extend(probe_p50(summary).map(|told| format!("recall {told}")));
     let context = summary.context.as_ref().map(|context| context.mean_tokens.round() as u64);
     parts.extend(context.map(|tokens| format!("{} tokens a question", count(tokens))));
@@ -296,11 +296,8 @@ fn filling(summary: &Summary) -> Option<String> {
     let used: Vec<&UsageFigures> = std::iter::once(&usage.retain).chain(&usage.consolidate).collect();
     let (calls, dollars) =
         (used.iter().map(|used| used.calls).sum::<u64>(), used.iter().map(|used| used.usd).sum::<f64>());
-    let mut parts = vec![format!("filling the banks: {} of work", duration(work))];
-    if calls > 0 {
-        parts.push(format!("{}, {}", counted(calls, "call"), usd(dollars)));
-    }
-    (work >= WORTH_TELLING || calls > 0).then(|| parts.join(", "))
+    let paid = if calls > 0 { format!(", {}, {}", counted(calls, "call"), usd(dollars)) } else { String::new() };
+    (work >= WORTH_TELLING || calls > 0).then(|| format!("filling {}{paid}", duration(work)))
 }
 
 /// A line for each category, `room` of them at most. In fewer columns its bar is shorter, and goes before a figure does. There are none
