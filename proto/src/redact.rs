@@ -404,11 +404,11 @@ pub fn run_key(bytes: &[u8]) -> Option<Range<usize>> {
 /// ```
 #[must_use]
 pub fn run_keys(text: &str) -> Cow<'_, str> {
-    without(text, |rest| run_key(rest.as_bytes()))
+    hidden(text, |rest| run_key(rest.as_bytes()))
 }
 
 /// A text without what `next` finds in it and in each rest of it.
-fn without(text: &str, next: impl Fn(&str) -> Option<Range<usize>>) -> Cow<'_, str> {
+fn hidden(text: &str, next: impl Fn(&str) -> Option<Range<usize>>) -> Cow<'_, str> {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(found) = next(rest) {
         shown.push_str(&rest[..found.start]);
@@ -430,7 +430,7 @@ fn without(text: &str, next: impl Fn(&str) -> Option<Range<usize>>) -> Cow<'_, s
 /// ```
 #[must_use]
 pub fn provider_keys(text: &str) -> Cow<'_, str> {
-    without(text, provider_key)
+    hidden(text, provider_key)
 }
 
 /// Where the first of them stands.
