@@ -12,7 +12,7 @@ use crate::DatasetError;
 /// Most of a place or a problem that is told, in characters: names of fields are somebody else's words.
 const MOST_TOLD: usize = 1_000;
 
-/// Bytes that a file may take in memory for each of its own: records of datasets take fewer, many small objects a hundred.
+/// Bytes that a file may take in memory for each of its own: records of a hundred letters and more take fewer, small objects a hundred.
 const MEMORY_TIMES: u64 = 8;
 
 /// Broken content of a file, at a place: a line, a field. What a file says of itself stays within one line.
@@ -35,8 +35,9 @@ pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], fi
     // what is cut off is cut off in its last line, not in an empty one behind it
     let content = content.trim_ascii_end();
     let most = (content.len() as u64).saturating_mul(MEMORY_TIMES).max(json_bound::BANK_BYTES);
-    json_bound::check_memory(content, most)
-        .map_err(|error| broken(path, format!("line {first}"), error.to_string()))?;
+    json_bound::check_memory(content, most).map_err(|error| {
+        broken(path, format!("line {first}"), format!("{error}: give it as JSON lines, or split it"))
+    })?;
     serde_json::from_slice(content).map_err(|error| {
         let Fault { line, column, field, problem } = Fault::find::<T>(&error, content);
         broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)

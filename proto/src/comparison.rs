@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::is_default,
-    ids::random_end,
+    ids::short_id,
     metric::{Better, Scale},
     spec::Difference,
     summary::{
@@ -106,7 +106,7 @@ impl ComparedRun {
     /// In a few words: its name, or what of its id tells it from others.
     #[must_use]
     pub fn called(&self) -> &str {
-        self.name.as_deref().unwrap_or_else(|| random_end(&self.id).unwrap_or(&self.id))
+        self.name.as_deref().unwrap_or_else(|| short_id(&self.id))
     }
 
     /// Who judged it, as far as that was noted.

@@ -21,6 +21,12 @@ pub fn random_end(id: &str) -> Option<&str> {
     id.get(DRAWN - DIGITS..).filter(|_| is_drawn)
 }
 
+/// What tells an id apart where there is little room: its [`random_end`], or all of one that a person has given.
+#[must_use]
+pub fn short_id(id: &str) -> &str {
+    random_end(id).unwrap_or(id)
+}
+
 /// Whether a word may be the [`random_end`] of an id.
 #[must_use]
 pub fn is_random_end(word: &str) -> bool {

@@ -114,8 +114,7 @@ const STANDARD_TIERS: [&str; 8] =
 const ALIAS: (&str, &str) = ("fast", "priority");
 
 /// Whether a service tier, as requests name it, costs no more than the standard one without a price of its own.
-#[must_use]
-pub fn is_standard_tier(service: &str) -> bool {
+fn is_standard_tier(service: &str) -> bool {
     STANDARD_TIERS.contains(&service)
 }
 

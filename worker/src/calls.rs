@@ -129,7 +129,7 @@ impl<'a> RunCallers<'a> {
     /// A caller of a model of the run.
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
         let account = self.account(&model.account)?;
-        let chat = build_model(model, account, &self.environment.http)?;
+        let chat = self.model_of_run(model, account)?;
         let trace =
             self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
         let called = chat_model(model, chat, (account, phase), self.stored.clone());
@@ -144,8 +144,13 @@ impl<'a> RunCallers<'a> {
         stored: &Arc<dyn CallStore>,
     ) -> Result<RunCaller, Failure> {
         let account = self.account(&model.account)?;
-        let chat = build_model(model, account, &self.environment.http)?;
+        let chat = self.model_of_run(model, account)?;
         Ok(self.make_caller(chat_model(model, chat, (account, phase), Some(Arc::clone(stored)))))
+    }
+
+    fn model_of_run(&self, model: &ModelSpec, account: &Account) -> Result<Arc<dyn ChatModel>, Failure> {
+        let price = prices::price_at(&model.provider, &model.name, &self.row.spec.limits);
+        build_model(model, account, price.as_ref(), &self.environment.http)
     }
 
     fn account(&self, name: &str) -> Result<&'a Account, Failure> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_models::{parameters, registry, spent::SpentAt};
+use bench_models::{parameters, prices, registry, spent::SpentAt};
 use bench_proto::{
     metered::MeterPlan,
-    spec::{ModelSpec, RunSpec},
+    spec::{Limits, ModelSpec, RunSpec},
 };
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;
@@ -67,9 +67,16 @@ impl App {
     ///
     /// # Errors
     /// As [`App::account`], and for a parameter that is not sent.
-    fn account_of_model(&self, role: ModelRole, model: &ModelSpec, flag: &str) -> Result<registry::Account, CliError> {
+    fn account_of_model(
+        &self,
+        role: ModelRole,
+        model: &ModelSpec,
+        limits: &Limits,
+        flag: &str,
+    ) -> Result<registry::Account, CliError> {
         let account = self.account(role, &model.provider, flag)?;
-        let sent = registry::check_params(model, &account);
+        let price = prices::price_at(&model.provider, &model.name, limits);
+        let sent = registry::check_params(model, &account, price.as_ref());
         sent.map_err(|failure| CliError::usage(format!("{flag}: {}", failure.message)))?;
         Ok(account)
     }
@@ -151,14 +158,17 @@ impl App {
         let mut accounts = BTreeMap::new();
         let taken_over = &spec.taken_over;
         if spec.answerer.is_remote() {
-            match self.account_of_model(ModelRole::Answerer, &spec.answerer, "--answerer") {
+            match self.account_of_model(ModelRole::Answerer, &spec.answerer, &spec.limits, "--answerer") {
                 // nobody will be asked
                 Err(_) if taken_over.answers_of.is_some() => {}
                 account => drop(accounts.insert(spec.answerer.account.clone(), account?)),
             }
         }
         for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
-            accounts.insert(judge.account.clone(), self.account_of_model(ModelRole::Judge, judge, "--judge")?);
+            accounts.insert(
+                judge.account.clone(),
+                self.account_of_model(ModelRole::Judge, judge, &spec.limits, "--judge")?,
+            );
         }
         let (name, settings) = (&spec.system.name, &spec.system.settings);
         let embeds = vector::remote_model(name, settings).map(|model| self.embedding_account(&model));

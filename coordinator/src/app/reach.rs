@@ -6,7 +6,7 @@ use bench_models::{
     ChatMessage, ChatRequest, MessageRole, capabilities,
     look::{Look, look},
     openai::{HttpSettings, SharedHttp},
-    registry,
+    parameters, registry,
 };
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
@@ -208,6 +208,10 @@ async fn ask_for_a_token(
     let http = SharedHttp::new(http).map_err(|failure| failure.message)?;
     let model = registry::build_chat(provider, name, account, &http).map_err(|failure| failure.message)?;
     let mut params = app.model_params(role, provider).map_err(|error| error.message)?;
+    // a run with it is refused
+    if let Some(unsent) = parameters::unsent(&params, &account.parameters) {
+        return Err(format!("{}.params holds '{}', {}", role.name(), unsent.name, unsent.why(&account.name)));
+    }
     params.insert("max_completion_tokens".to_owned(), 1.into());
     let request = ChatRequest {
         messages: vec![ChatMessage { role: MessageRole::User, text: "Reply with the word ok.".to_owned() }],

@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::PathBuf};
 use bench_aggregate::compare::CompareOptions;
 use bench_proto::{
     comparison::Comparison,
-    ids::random_end,
+    ids::short_id,
     summary::{QuestionLine, Summary},
 };
 use bench_report::{
@@ -121,7 +121,7 @@ async fn against(
 fn tell_baseline(args: &ReportArgs, comparison: Option<&Comparison>) {
     let (Some(comparison), Some(baseline)) = (comparison, &args.baseline) else { return };
     out::words(&format!("\n{}", bench_report::comparison::in_a_line(comparison)));
-    let run = random_end(&comparison.b.id).unwrap_or(&comparison.b.id);
+    let run = short_id(&comparison.b.id);
     out::note(&format!("`bench-coord compare {baseline} {run}` shows all of the comparison, --format html as a page"));
 }
 

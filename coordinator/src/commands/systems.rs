@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bench_proto::{
     dataset::FilterParts,
-    ids::{RunId, random_end},
+    ids::{RunId, short_id},
     policy::SystemPolicy,
     text::one_line,
 };
@@ -338,7 +338,7 @@ fn names_ids(adapter: &Value) -> bool {
 /// one. The number of a process would not do: in a container it is always the same.
 fn fresh(verb: &str) -> String {
     let RunId(id) = RunId::fresh();
-    format!("{verb}-{}", random_end(&id).unwrap_or(&id))
+    format!("{verb}-{}", short_id(&id))
 }
 
 /// Stores a text, asks a question, and prints what came back; exit 4 when the system fails.

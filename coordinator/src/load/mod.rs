@@ -59,7 +59,7 @@ const CLEAN_WITHIN: Duration = Duration::from_secs(60);
 pub(crate) async fn run(app: &App, args: &LoadArgs, given: &str) -> Result<Measured, CliError> {
     let id = short_id();
     plan::check_flags(args)?;
-    plan::check_embeddings(app, given)?;
+    plan::check_models_are_free(app, given)?;
     let driven = app.drive(given, &format!("load-{id}")).await?;
     let ended = match args.suite {
         Some(LoadSuite::Stress) => stress::run(app, args, &driven, &id).await.map(Measured::stress),

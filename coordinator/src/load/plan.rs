@@ -89,7 +89,7 @@ pub(super) fn check_flags(args: &LoadArgs) -> Result<(), CliError> {
 ///
 /// # Errors
 /// Exit 2 with what may be used.
-pub(super) fn check_embeddings(app: &App, given: &str) -> Result<(), CliError> {
+pub(super) fn check_models_are_free(app: &App, given: &str) -> Result<(), CliError> {
     let (name, settings) = app.system(given)?;
     if let Some(model) = facts::chat_model(&name, &settings) {
         let account = app.chat_account(&model)?;

@@ -6,11 +6,12 @@ use bench_proto::{
     address::is_public,
     failure::{Failure, code::CANNOT_SERVE},
     nearest::{did_you_mean, distance},
-    price::is_standard_tier,
+    price::ModelPrice,
     spec::ModelSpec,
 };
 use bench_store::PaceLimits;
 use secrecy::SecretString;
+use serde_json::Value;
 
 pub use super::providers::{FAKE, PROVIDERS, Provider, is_paid};
 use super::{
@@ -18,7 +19,6 @@ use super::{
     anthropic::AnthropicChat,
     openai::{ModelServer, OpenAiChat, Scheme, SharedHttp, embeddings::OpenAiEmbeddings},
     parameters,
-    prices::PriceTable,
 };
 
 /// The parameter that asks for a service tier.
@@ -166,18 +166,23 @@ impl Account {
 ///
 /// # Errors
 /// As [`check_params`] and [`build_chat`].
-pub fn build_model(model: &ModelSpec, account: &Account, http: &SharedHttp) -> Result<Arc<dyn ChatModel>, Failure> {
-    check_params(model, account)?;
+pub fn build_model(
+    model: &ModelSpec,
+    account: &Account,
+    price: Option<&ModelPrice>,
+    http: &SharedHttp,
+) -> Result<Arc<dyn ChatModel>, Failure> {
+    check_params(model, account, price)?;
     build_chat(&model.provider, &model.name, account, http)
 }
 
 /// Checks that a model is one, and that an account is sent all of its parameters: a run that is stored may have any, and is not
-/// measured with other ones.
+/// measured with other ones. `price` is what its calls are booked at, if they are.
 ///
 /// # Errors
 /// A terminal failure: of the model's name, or of this process, for the operator of another one may let a parameter through.
-pub fn check_params(model: &ModelSpec, account: &Account) -> Result<(), Failure> {
-    if PROVIDERS.iter().any(|known| known.name == model.provider && known.remote) {
+pub fn check_params(model: &ModelSpec, account: &Account, price: Option<&ModelPrice>) -> Result<(), Failure> {
+    if is_remote(&model.provider) {
         check_name(&model.name)?;
     }
     let of = model.name.escape_debug();
@@ -185,27 +190,30 @@ pub fn check_params(model: &ModelSpec, account: &Account) -> Result<(), Failure>
         let (name, why) = (unsent.name.escape_debug(), unsent.why(&account.name));
         return Err(Failure::terminal(CANNOT_SERVE, format!("the model {of} has the parameter '{name}', {why}")));
     }
-    let Some(tier) = unpriced_tier(model, account) else { return Ok(()) };
-    let (tier, account) = (tier.escape_debug(), &account.name);
+    let tier = model.params.get(SERVICE_TIER).and_then(Value::as_str);
+    if has_price_of(price, tier, &account.parameters) {
+        return Ok(());
+    }
+    let (tier, account) = (tier.unwrap_or_default().escape_debug(), &account.name);
     Err(Failure::terminal(
         CANNOT_SERVE,
         format!(
-            "the model {of} has the service_tier '{tier}', whose price is not known: {TIERS_THAT_PASS}; where it is in your price file, or \
-             costs what the standard one costs, list service_tier in accounts.{account}.parameters where you submit, and in a cluster for \
-             the workers too"
+            "the model {of} has the service_tier '{tier}', of which its price says nothing: {TIERS_THAT_PASS}; where it costs what the \
+             standard one costs, list service_tier in accounts.{account}.parameters where you submit, and in a cluster for the workers too"
         ),
     ))
 }
 
-/// The service tier that is asked for, where the table has no price of it and the account's operator has not said that it is known.
-fn unpriced_tier<'m>(model: &'m ModelSpec, account: &Account) -> Option<&'m str> {
-    let tier = model.params.get(SERVICE_TIER)?.as_str()?;
-    let is_open = !is_paid(&model.provider) || account.parameters.iter().any(|name| name == SERVICE_TIER);
-    let is_known = || {
-        let price = PriceTable::built_in().price(&model.name);
-        is_standard_tier(tier) || price.is_some_and(|price| price.knows_tier(tier))
-    };
-    (!is_open && !is_known()).then_some(tier)
+/// Whether calls in a service tier are booked at its price: a model without one is booked at nothing, and an unknown tier of one that
+/// has a price at the standard tier's, which only the operator of an account can say is right.
+#[must_use]
+pub fn has_price_of(price: Option<&ModelPrice>, tier: Option<&str>, let_through: &[String]) -> bool {
+    let is_known = tier.zip(price).is_none_or(|(tier, price)| price.knows_tier(tier));
+    is_known || let_through.iter().any(|name| name == SERVICE_TIER)
+}
+
+fn is_remote(provider: &str) -> bool {
+    PROVIDERS.iter().any(|known| known.name == provider && known.remote)
 }
 
 /// Builds a chat model of a provider.
@@ -218,7 +226,7 @@ pub fn build_chat(
     account: &Account,
     http: &SharedHttp,
 ) -> Result<Arc<dyn ChatModel>, Failure> {
-    if PROVIDERS.iter().any(|known| known.name == provider && known.remote) {
+    if is_remote(provider) {
         check_key(provider, account)?;
         check_name(model)?;
     }
@@ -294,10 +302,11 @@ pub fn build_embeddings(model: &str, account: &Account, http: &SharedHttp) -> Re
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::money::PicoUsd;
     use serde_json::json;
 
     use super::*;
-    use crate::openai::HttpSettings;
+    use crate::{openai::HttpSettings, prices::PriceTable};
 
     fn account(base_url: &str, key: Option<&str>) -> Account {
         Account {
@@ -405,8 +414,9 @@ mod tests {
         };
         let strict = account("http://localhost/v1", None);
         let open = Account { parameters: vec!["chat_template".to_owned()], ..strict.clone() };
-        let code =
-            |spec: &ModelSpec, account: &Account| build_model(spec, account, &http).err().map(|failed| failed.code);
+        let code = |spec: &ModelSpec, account: &Account| {
+            build_model(spec, account, None, &http).err().map(|failed| failed.code)
+        };
         for provider in ["openai", "azure", "anthropic", "ollama", FAKE] {
             let plain = spec(provider, "m", json!({"temperature": 0, "seed": 7}));
             assert_eq!(code(&plain, &strict), None, "{provider}");
@@ -422,14 +432,15 @@ mod tests {
                 );
             }
         }
-        let refused = check_params(&spec("openai", "m", json!({"api_base": "x"})), &strict).expect_err("is refused");
+        let refused =
+            check_params(&spec("openai", "m", json!({"api_base": "x"})), &strict, None).expect_err("is refused");
         assert!(
             refused.message.contains("'api_base'") && refused.message.contains("accounts.acc.parameters"),
             "{refused}"
         );
-        let several = check_params(&spec("openai", "a,b", json!({})), &strict).expect_err("is refused at once");
+        let several = check_params(&spec("openai", "a,b", json!({})), &strict, None).expect_err("is refused at once");
         assert_eq!(several.code, "bad_model_name");
-        assert!(check_params(&spec("extractive", "", json!({})), &strict).is_ok(), "it has no models");
+        assert!(check_params(&spec("extractive", "", json!({})), &strict, None).is_ok(), "it has no models");
         assert!(build_embeddings("a,b", &strict, &http).is_err());
     }
 
@@ -445,17 +456,26 @@ mod tests {
                 version: 1,
             };
             let parameters = parameters.iter().map(|&name| name.to_owned()).collect();
-            check_params(&model, &Account { parameters, ..account("http://localhost/v1", None) }).err()
+            let price = (provider == "openai").then(|| PriceTable::built_in().price(name)).flatten();
+            check_params(&model, &Account { parameters, ..account("http://localhost/v1", None) }, price).err()
         };
         for tier in ["auto", "default", "standard", "standard_only", "flex", "batch", "scale", "priority", "fast"] {
             assert_eq!(asked("openai", "gpt-4o", tier, &[]), None, "{tier}");
         }
-        for (name, tier) in [("gpt-4o", "ultrafast"), ("gpt-4o", "Priority"), ("unheard-of", "priority")] {
+        for (name, tier) in [("gpt-4o", "ultrafast"), ("gpt-4o", "Priority")] {
             let refused = asked("openai", name, tier, &[]).expect(tier);
             assert!(refused.message.contains(tier) && refused.message.contains("accounts.acc.parameters"), "{refused}");
             assert_eq!(asked("openai", name, tier, &[SERVICE_TIER]), None, "its operator knows");
             assert_eq!(asked("ollama", name, tier, &[]), None, "nobody is paid for it");
         }
+        assert_eq!(asked("openai", "unheard-of", "priority", &[]), None, "nothing is booked");
+        // a price that the user has given says nothing of tiers, whatever the table says
+        let flat = ModelPrice::flat(PicoUsd(1), PicoUsd(1));
+        assert!(!has_price_of(Some(&flat), Some("priority"), &[]) && has_price_of(Some(&flat), Some("flex"), &[]));
+        assert!(
+            has_price_of(Some(&flat), Some("priority"), &[SERVICE_TIER.to_owned()])
+                && has_price_of(Some(&flat), None, &[])
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod fronts;
 
 use bench_proto::{
     comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word},
-    ids::random_end,
+    ids::short_id,
     summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles},
     text,
 };
@@ -53,7 +53,7 @@ pub fn pairs_markdown(pairs: &[Comparison], front: Front) -> String {
 
 /// A run by its id, or by its name and the end of its id, which is accepted in its place.
 pub(crate) fn name_of(run: &ComparedRun) -> String {
-    let short = random_end(&run.id).unwrap_or(&run.id);
+    let short = short_id(&run.id);
     run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({short})", one_line(name, 40)))
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bench_proto::{
-    ids::random_end,
+    ids::short_id,
     matrix::{MainEffect, MatrixCell, MatrixPair, MatrixReport},
     summary::Verdict,
 };
@@ -72,7 +72,7 @@ fn first_run(cell: &MatrixCell) -> Option<&str> {
 
 /// What comes first: which matrix, whether it may be used, what its scores are of, and how many pairs are told apart.
 fn head(report: &MatrixReport) -> Head {
-    let id = random_end(&report.id).unwrap_or(&report.id);
+    let id = short_id(&report.id);
     let name = report.name.as_deref().map_or_else(|| id.to_owned(), |name| one_line(name, VALUE_WIDTH));
     let mut lines = vec![(Some(Style::Bold), format!("{name}: {}", cells_ended(report)))];
     lines.extend(brief::verdicts(report.cells.iter().map(|cell| cell.verdict), "cell"));

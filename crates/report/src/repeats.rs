@@ -1,7 +1,7 @@
 //! The repeats of one run, for a terminal, as Markdown and as a page.
 
 use bench_proto::{
-    ids::random_end,
+    ids::{random_end, short_id},
     repeats::{HalvingBy, NOISY_SD, RepeatedRun, RepeatsMetered, RepeatsReport, SharedFigure, VarianceComponent},
     summary::{Interval, Verdict},
 };
@@ -48,7 +48,7 @@ pub fn terminal(report: &RepeatsReport, options: TerminalOptions<'_>) -> String 
             usd(run.usd),
             count(run.n),
             run.status.clone(),
-            random_end(&run.id).unwrap_or(&run.id).to_owned(),
+            short_id(&run.id).to_owned(),
         ]
     };
     let runs = Table { columns, rows: report.runs.iter().map(row).collect() };

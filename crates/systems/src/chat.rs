@@ -51,7 +51,7 @@ impl HttpChats {
 
     async fn ask(&self, Asking { model, request, accept }: Asking<'_>) -> Result<String, Failure> {
         let account = self.accounts.get(&model.account).ok_or_else(|| no_account(&model.account))?;
-        let chat = build_model(model, account, &self.http)?;
+        let chat = build_model(model, account, None, &self.http)?;
         let attempt = || async {
             let reply = chat.attempt(request, None).await.result.map_err(|error| error.failure)?;
             accept(&reply.text).map_err(|problem| Failure::transient("bad_reply", problem))?;

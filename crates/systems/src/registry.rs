@@ -1,6 +1,6 @@
 //! The list of memory systems. To add one: a file beside this one, and a line here.
 
-use std::{path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use bench_proto::{nearest, redact};
 use bench_settings::bounded;
@@ -117,7 +117,12 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
         return Ok(Named::Adapter(Box::new(spec)));
     }
     if is_file(name) {
-        let text = bounded::text(Path::new(name), bounded::BY_HAND).map_err(|e| wrong(e.to_string()))?;
+        let text = bounded::text(Path::new(name), bounded::BY_HAND).map_err(|error| {
+            wrong(match error.kind() {
+                ErrorKind::NotFound => "there is no such file; `bench-coord init` writes one to begin with".to_owned(),
+                _ => error.to_string(),
+            })
+        })?;
         let spec = adapter::file::parse(&text).map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
         adapter::literal::check(&spec).map_err(wrong)?;
@@ -213,6 +218,8 @@ mod tests {
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
+        let missing = named("./no-such.yaml").expect_err("is no file").to_string();
+        insta::assert_snapshot!(missing, @"memory system './no-such.yaml': there is no such file; `bench-coord init` writes one to begin with");
     }
 
     #[test]

@@ -95,3 +95,11 @@ pub struct PhaseSeconds {
     /// Judging (slowest vote of each question).
     pub judge: Option<f64>,
 }
+
+impl PhaseSeconds {
+    /// Filling banks: storing, and what some systems only do when they are built or consolidate. `None` where nothing was stored.
+    #[must_use]
+    pub fn filling(&self) -> Option<f64> {
+        Some(self.retain? + self.build.unwrap_or_default() + self.consolidate.unwrap_or_default())
+    }
+}

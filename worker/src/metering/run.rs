@@ -17,7 +17,7 @@ use bench_models::{
     look::key_headers,
     pace::{Lane, Pace, Paced},
     prices,
-    registry::{Account, SERVICE_TIER, TIERS_THAT_PASS},
+    registry::{Account, SERVICE_TIER, TIERS_THAT_PASS, has_price_of},
     stop::{StopCause, StopFlag},
 };
 use bench_proto::{
@@ -566,8 +566,7 @@ fn check_tier(
     let_through: &[String],
     account: &str,
 ) -> Result<(), Refusal> {
-    let is_known = tier.zip(price).is_none_or(|(tier, price)| price.knows_tier(tier));
-    if is_known || let_through.iter().any(|name| name == SERVICE_TIER) {
+    if has_price_of(price, tier, let_through) {
         return Ok(());
     }
     let (name, account) = (SERVICE_TIER.to_owned(), account.to_owned());

@@ -2,7 +2,7 @@
 //! has seen.
 
 use bench_grading::prompts::answer::Instructions;
-use bench_models::{capabilities, prices, tokens::Encoding};
+use bench_models::{capabilities, prices, registry, tokens::Encoding};
 use bench_plan::{CallProfile, TokenGuess, TokenPrice};
 use bench_proto::{
     call::Phase,
@@ -119,7 +119,7 @@ pub(super) fn profile(
     past: Expected,
 ) -> CallProfile {
     let price = prices::price_at(&model.provider, &model.name, &spec.limits);
-    let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
+    let service = model.params.get(registry::SERVICE_TIER).and_then(serde_json::Value::as_str);
     let thinking = capabilities::thinking_budget_of(&model.params);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(reply).saturating_add(thinking);
     let prompt = widened(&model.name, prompt);

@@ -47,14 +47,14 @@ fn gated(change: impl Fn(&mut Comparison)) -> GateReport {
 }
 
 #[test]
-fn gates_say_nothing_of_equal_runs() {
+fn a_gate_keeps_what_is_true_of_its_runs() {
     let own = "the baseline is the newest run";
     let report = gated(|comparison| {
         assert!(comparison.equal, "{:?}", comparison.notes);
         comparison.notes.push(own.to_owned());
     });
     let comparison = report.comparison.expect("there is a baseline");
-    assert!(!comparison.equal && comparison.notes.iter().any(|note| note == own), "{:?}", comparison.notes);
+    assert!(comparison.equal && comparison.notes.iter().any(|note| note == own), "{:?}", comparison.notes);
 }
 
 #[test]

@@ -12,12 +12,12 @@ const UNKNOWN: &str = "unknown";
 
 /// Calls, tokens and dollars by phase, and what else was paid.
 pub(super) fn usage(summary: &Summary) -> Vec<Block> {
-    let (u, s) = (&summary.usage, &summary.phase_seconds);
+    let (u, s, nothing) = (&summary.usage, &summary.phase_seconds, UsageFigures::default());
     let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
-    let together = |seconds: &[Option<f64>]| seconds.iter().flatten().copied().reduce(|a, b| a + b);
-    // some systems only take notes while they are given sessions, and fill their banks when they are built
-    let filled = together(&[s.retain, s.build]);
-    let all = together(&[filled, s.consolidate, s.recall, s.answer, s.judge]);
+    let all: Option<f64> =
+        [s.retain, s.build, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
+    // some systems only take notes while they are given sessions, and fill their banks then
+    let built = s.build.map(|seconds| ("build (index, embeddings, start)", &nothing, Some(seconds)));
     let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
     let phases = [("recall", &u.recall, s.recall), ("answer", &u.answer, s.answer), ("judge", &u.judge, s.judge)];
     let booked = u.booked.as_ref();
@@ -30,7 +30,8 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
         .map(|(part, used)| (part, used, None));
     let is_unknown = |name: &str| u.unknown.iter().any(|phase| phase.name() == name);
     let tokens_alone = u.tokens_alone();
-    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, filled))
+    let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
+        .chain(built)
         .chain(consolidated)
         .chain(phases)
         .chain(beside_phases)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use bench_proto::{
-    ids::random_end,
+    ids::short_id,
     summary::{Interval, Verdict},
 };
 
@@ -178,7 +178,7 @@ pub fn index(store: &str, made: &str, lines: &[IndexedLine]) -> Result<String, R
 /// `answer of ID`, with the end of an id that was drawn.
 fn shortened(source: &str) -> String {
     let Some((phase, id)) = source.split_once(" of ") else { return source.to_owned() };
-    format!("{phase} of {}", random_end(id).unwrap_or(id))
+    format!("{phase} of {}", short_id(id))
 }
 
 fn verdict(run: &IndexedRun) -> &str {
@@ -217,7 +217,7 @@ impl Row {
             text(&run.tags.join(", ")),
             text(&run.labels.join(", ")),
         ];
-        let short = random_end(&run.id).unwrap_or(&run.id);
+        let short = short_id(&run.id);
         let name = run.name.as_ref().map_or_else(|| short.to_owned(), |name| format!("{name} ({short})"));
         Self { id: run.id.clone(), name, page: run.page.clone(), cells }
     }

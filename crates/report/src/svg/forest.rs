@@ -2,7 +2,7 @@
 
 use bench_proto::{
     comparison::{ComparedRun, Comparison, PairedDifference, Word},
-    ids::random_end,
+    ids::short_id,
 };
 
 use super::{circle, figure, line, rect, short, text, with_style};
@@ -106,7 +106,7 @@ fn rows(pairs: &[Comparison]) -> Vec<Row<'_>> {
 /// A run's name; where another run is called the same, with what of its id tells it from that one.
 fn name_among(run: &ComparedRun, pairs: &[Comparison]) -> String {
     let called = |run: &ComparedRun| short(run.called(), LONGEST_RUN);
-    let (name, id) = (called(run), random_end(&run.id).unwrap_or(&run.id));
+    let (name, id) = (called(run), short_id(&run.id));
     let mut others = pairs.iter().flat_map(|pair| [&pair.a, &pair.b]).filter(|other| other.id != run.id);
     if others.any(|other| called(other) == name) { format!("{name} {}", short(id, LONGEST_RUN)) } else { name }
 }

@@ -2,7 +2,7 @@
 //! has fewer, but for commands, which are typed as they stand. Everything else is in the full report.
 
 use bench_proto::{
-    ids::random_end,
+    ids::short_id,
     scenario::Scenario,
     summary::{CategoryScore, Interval, JudgeError, Summary, UsageFigures, Verdict},
     text::one_line as clean,
@@ -288,16 +288,16 @@ fn effort(summary: &Summary) -> String {
     parts.join(" · ")
 }
 
-/// What filling the banks has taken, as far as it is known: seconds of work, which go on side by side, calls and dollars.
+/// What filling the banks has taken, where that is a minute of work or more, which goes on side by side, or calls of our own.
 fn filling(summary: &Summary) -> Option<String> {
-    const WORTH_TELLING: f64 = 1.0;
-    let (usage, seconds) = (&summary.usage, &summary.phase_seconds);
-    let work: f64 = [seconds.retain, seconds.build, seconds.consolidate].into_iter().flatten().sum();
+    const WORTH_TELLING: f64 = 60.0;
+    let usage = &summary.usage;
+    let work = summary.phase_seconds.filling()?;
     let used: Vec<&UsageFigures> = std::iter::once(&usage.retain).chain(&usage.consolidate).collect();
     let (calls, dollars) =
         (used.iter().map(|used| used.calls).sum::<u64>(), used.iter().map(|used| used.usd).sum::<f64>());
     let paid = if calls > 0 { format!(", {}, {}", counted(calls, "call"), usd(dollars)) } else { String::new() };
-    (work >= WORTH_TELLING || calls > 0).then(|| format!("filling {}{paid}", duration(work)))
+    (work >= WORTH_TELLING || calls > 0).then(|| format!("filling {} of work{paid}", duration(work)))
 }
 
 /// A line for each category, `room` of them at most. In fewer columns its bar is shorter, and goes before a figure does. There are none
@@ -350,7 +350,7 @@ fn tail(summary: &Summary) -> Vec<String> {
 /// What to do next with a run or a group, and which two can be compared: of an id that was drawn every verb takes the end. A page that
 /// lies somewhere is named; else a command makes one.
 pub(crate) fn commands(id: &str, compared: [&str; 2], options: TerminalOptions<'_>) -> Vec<String> {
-    let [run, first, second] = [id, compared[0], compared[1]].map(short);
+    let [run, first, second] = [id, compared[0], compared[1]].map(short_id);
     let page = match options.page {
         Some(page) => clean(&page.display().to_string()).into_owned(),
         None => format!("bench-coord report {run} --output-dir DIR"),
@@ -369,14 +369,10 @@ fn commands_of_run(summary: &Summary, options: TerminalOptions<'_>) -> Vec<Strin
     let id = &summary.run.id;
     let mut commands = commands(id, [OTHER, id], options);
     if !summary.errors.is_empty() {
-        let listed = format!("bench-coord show {} --failed", short(id));
+        let listed = format!("bench-coord show {} --failed", short_id(id));
         commands.insert(1, next("failed", &listed, columns(options.view)));
     }
     commands
-}
-
-fn short(id: &str) -> &str {
-    random_end(id).unwrap_or(id)
 }
 
 /// A command and what it is for, which goes where there is no room for both.

@@ -224,16 +224,19 @@ fn what_the_same_judge_said_again_without_a_call_is_a_copy() {
     assert!(!copied((0, 200), votes + 2), "more votes are another measurement");
 }
 
+/// A run that has taken this over, with so many judgements that were asked for, and so many whose replies were stored.
+fn judged_run(input: &AggregateInput, id: &str, taken_over: &TakenOver, judged: (u64, u64)) -> (RunSpec, Summary) {
+    let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
+    let mut summary = named(id, input);
+    (summary.usage.judge.calls, summary.usage.judge.cached_calls) = judged;
+    (spec, summary)
+}
+
 #[test]
 fn each_side_has_to_have_the_judgements_of_the_source_for_a_copy() {
     let (input, facts) = (input(300), facts("judge"));
     let forked = TakenOver::of_fork(Phase::Judge, "s", &TakenOver::default());
-    let run = |id: &str, taken_over: &TakenOver, (calls, cached_calls): (u64, u64)| {
-        let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
-        let mut summary = named(id, &input);
-        (summary.usage.judge.calls, summary.usage.judge.cached_calls) = (calls, cached_calls);
-        (spec, summary)
-    };
+    let run = |id: &str, taken_over: &TakenOver, judged: (u64, u64)| judged_run(&input, id, taken_over, judged);
     let copied = |a: &(RunSpec, Summary), b: &(RunSpec, Summary)| {
         let members = [a, b].map(|(spec, summary)| [Member::new(spec, summary, "s".to_owned(), false)]);
         let [first, second] = [(a, &members[0]), (b, &members[1])].map(|((spec, summary), members)| Side {
@@ -272,10 +275,8 @@ fn each_side_has_to_have_the_judgements_of_the_source_for_a_copy() {
 fn of_a_mean_each_run_says_itself_whether_its_judges_were_asked_anew() {
     let (input, facts) = (input(300), facts("judge"));
     let forked = TakenOver::of_fork(Phase::Judge, "s", &TakenOver::default());
-    let run = |id: &str, taken_over: &TakenOver, (calls, cached_calls): (u64, u64)| {
-        let spec = RunSpec { taken_over: taken_over.clone(), ..input.spec.clone() };
-        let mut summary = named(id, &input);
-        (summary.usage.judge.calls, summary.usage.judge.cached_calls) = (calls, cached_calls);
+    let run = |id: &str, taken_over: &TakenOver, judged: (u64, u64)| {
+        let (spec, summary) = judged_run(&input, id, taken_over, judged);
         let member = Member::new(&spec, &summary, "s".to_owned(), false);
         (spec, summary, member)
     };
