@@ -16,8 +16,8 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
     let seconds = |seconds: Option<f64>| seconds.map_or_else(|| NONE.to_owned(), duration);
     let all: Option<f64> =
         [s.retain, s.build, s.consolidate, s.recall, s.answer, s.judge].into_iter().flatten().reduce(|a, b| a + b);
-    // some systems only take notes while they are given sessions, and fill their banks then
-    let built = s.build.map(|seconds| ("build (index, embeddings, start)", &nothing, Some(seconds)));
+    // indexes, embeddings and starts; some systems only take notes while they are given sessions, and fill their banks then
+    let built = s.build.map(|seconds| ("build", &nothing, Some(seconds)));
     let consolidated = u.consolidate.as_ref().map(|used| ("consolidate", used, s.consolidate));
     let phases = [("recall", &u.recall, s.recall), ("answer", &u.answer, s.answer), ("judge", &u.judge, s.judge)];
     let booked = u.booked.as_ref();
